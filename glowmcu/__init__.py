@@ -1,0 +1,3 @@
+"""glowmcu compiles trained neural networks (ONNX) into C for microcontrollers."""
+
+__version__ = "0.1.0"

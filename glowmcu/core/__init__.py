@@ -1,0 +1,1 @@
+"""Vocabulary shared by all levels: types, quantization, fixed point, the pass runner."""

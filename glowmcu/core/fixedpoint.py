@@ -1,0 +1,37 @@
+"""Requantization: the one definition of how an int32 accumulator becomes an int8 or int16.
+
+    y = clamp(zero_point + (((acc << shift) * multiplier + 2^31) >> 32))
+
+`multiplier` is an even int32, 2 * round(scale / 2^shift * 2^31), so that the same bits come out of
+SMMLAR (Cortex-M4), VQRDMULH (MVE, with multiplier / 2) and an int64 product (C99).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from glowmcu.core.types import Array
+
+
+def multiplier_of(scale: float) -> tuple[int, int]:
+    """Return (multiplier, left shift) of a positive real scale below 2^15.
+
+    The shift is 0 for scales below 1/2; the caller proves that `acc << shift` fits 32 bits.
+    """
+    if not (math.isfinite(scale) and 0.0 <= scale < 2.0**15):
+        raise ValueError(f"a requantization scale must lie in [0, 32768), not {scale}")
+    shift = 0
+    while round(scale / 2.0**shift * 2.0**31) >= 1 << 30:
+        shift += 1
+    return 2 * round(scale / 2.0**shift * 2.0**31), shift
+
+
+def requantize(
+    acc: Array, multiplier: Array | int, shift: Array | int, zero_point: int, low: int, high: int
+) -> Array:
+    """Requantize int32 accumulators (as any integer array) to integers in [low, high] (int32)."""
+    wide = np.asarray(acc, np.int64) << np.asarray(shift, np.int64)
+    scaled = (wide * np.asarray(multiplier, np.int64) + (1 << 31)) >> 32
+    return np.clip(scaled + zero_point, low, high).astype(np.int32)

@@ -1,0 +1,105 @@
+"""TensorType: element type, shape, and what stored integers mean (Quant)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Quant:
+    """real = scale * (stored - zero_point), per tensor or per index of `axis`.
+
+    Scales are exact float32 values held as Python floats.
+    """
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int | None = None
+
+    @staticmethod
+    def per_tensor(scale: float, zero_point: int = 0) -> Quant:
+        """Return a quantization with one scale and zero point for the whole tensor."""
+        return Quant((float(np.float32(scale)),), (int(zero_point),))
+
+    def __str__(self) -> str:
+        if self.axis is None:
+            return f"s={self.scale[0]:.6g} z={self.zero_point[0]}"
+        return f"s=[{len(self.scale)}] axis={self.axis}"
+
+    def arrays(self, rank: int) -> tuple[Array, Array]:
+        """Scale (float32) and zero point (int32) shaped to broadcast against a tensor of `rank`."""
+        scale = np.asarray(self.scale, np.float32)
+        zero = np.asarray(self.zero_point, np.int32)
+        if self.axis is None:
+            return scale.reshape(()), zero.reshape(())
+        shape = [1] * rank
+        shape[self.axis] = len(self.scale)
+        return scale.reshape(shape), zero.reshape(shape)
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Type of a tensor. Shapes are known integers; rank 0 is a scalar."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    quant: Quant | None = None
+
+    def __str__(self) -> str:
+        dims = "x".join(map(str, self.shape))
+        return f"{self.dtype}<{dims}>" + (f"{{{self.quant}}}" if self.quant else "")
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def numel(self) -> int:
+        """Number of elements (1 for a scalar)."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dense tensor."""
+        return self.numel * self.dtype.nbytes
+
+    def with_shape(self, shape: tuple[int, ...]) -> TensorType:
+        """Return the same element type and quantization with another shape."""
+        return replace(self, shape=shape)
+
+    def with_quant(self, quant: Quant | None) -> TensorType:
+        """Return the same stored type with another meaning."""
+        return replace(self, quant=quant)
+
+    def real(self) -> TensorType:
+        """Return the type of the real values that this type stores: f32 where quantized."""
+        return TensorType(dtypes.F32, self.shape) if self.quant else self
+
+
+def type_of(array: Array, quant: Quant | None = None) -> TensorType:
+    """Return the TensorType of a numpy array."""
+    return TensorType(dtypes.of(array.dtype), tuple(int(d) for d in array.shape), quant)
+
+
+def dequantize(stored: Array, quant: Quant) -> Array:
+    """Return real values as float32: scale * (stored - zero_point), ONNX DequantizeLinear."""
+    scale, zero = quant.arrays(stored.ndim)
+    return (stored.astype(np.int64) - zero).astype(np.float32) * scale
+
+
+def quantize(real: Array, quant: Quant, dtype: DType) -> Array:
+    """Return stored integers: saturate(round half to even(real / scale) + zero_point), ONNX."""
+    scale, zero = quant.arrays(real.ndim)
+    stored = np.rint(real.astype(np.float32) / scale).astype(np.float64) + zero
+    stored = np.nan_to_num(stored, nan=float(dtype.low))
+    return np.clip(stored, dtype.low, dtype.high).astype(dtype.numpy)

@@ -1,0 +1,1 @@
+"""From instructions and a memory plan to C."""

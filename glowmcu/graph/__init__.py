@@ -1,0 +1,1 @@
+"""Level 1, what is computed: values and nodes, no memory."""

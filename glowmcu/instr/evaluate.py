@@ -1,0 +1,74 @@
+"""Run a Function with numpy, every buffer a view into one byte arena laid out by a memory plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from glowmcu.core.types import Array
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction, arrays_of
+
+Watch = Callable[[int, Instruction, Mapping[Buffer, Array]], None]
+
+
+def layout_without_reuse(function: Function) -> tuple[dict[Buffer, int], int]:
+    """Return offsets that give every root buffer memory of its own, and their total."""
+    offsets: dict[Buffer, int] = {}
+    size = 0
+    for buffer in function.buffers():
+        if buffer.base is None and buffer.kind != "constant":
+            offsets[buffer] = size
+            size += math.ceil(buffer.nbytes / 16) * 16
+    return offsets, size
+
+
+def evaluate(
+    function: Function,
+    feeds: Mapping[str, Array],
+    offsets: Mapping[Buffer, int] | None = None,
+    size: int = 0,
+    watch: Watch | None = None,
+    before: Callable[[int, Array], None] | None = None,
+) -> dict[str, Array]:
+    """Return the outputs by name.
+
+    offsets, size  where root buffers lie in the arena (a memory plan); none: no memory is shared
+    watch          called after each instruction with (index, instruction, arrays by buffer)
+    before         called before each instruction with (index, arena bytes), to poison dead memory
+    """
+    if offsets is None:
+        offsets, size = layout_without_reuse(function)
+    arena = np.zeros(max(size, 1), np.uint8)
+    memory: dict[Buffer, Array] = {}
+    for buffer in function.buffers():
+        memory[buffer] = _place(buffer, arena, offsets)
+    for buffer in function.inputs:
+        memory[buffer][...] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
+    for index, instruction in enumerate(function.instructions):
+        if before:
+            before(index, arena)
+        found = instruction.reference(*arrays_of(instruction, memory))
+        results = found if isinstance(found, tuple) else (found,)
+        for buffer, result in zip(instruction.outputs(), results, strict=True):
+            memory[buffer][...] = np.asarray(result).reshape(buffer.type.shape)
+        if watch:
+            watch(index, instruction, memory)
+    return {
+        n: memory[b].copy() for n, b in zip(function.output_names, function.outputs, strict=True)
+    }
+
+
+def _place(buffer: Buffer, arena: Array, offsets: Mapping[Buffer, int]) -> Array:
+    root = buffer.root
+    if root.kind == "constant":
+        assert root.data is not None
+        source = np.ascontiguousarray(root.data).reshape(-1).view(np.uint8)
+        start = buffer.root_offset
+    else:
+        source, start = arena, offsets[root] + buffer.root_offset
+    piece = source[start : start + buffer.nbytes]
+    return piece.view(buffer.type.dtype.numpy).reshape(buffer.type.shape)

@@ -1,0 +1,153 @@
+"""Instruction: an operation on buffers that declares the facts which memory passes need."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, dataclass_transform
+
+from glowmcu.core.types import Array
+from glowmcu.instr.buffer import Buffer
+from glowmcu.targets.kernel import Kernel
+
+In = Annotated[Buffer, "in"]
+Out = Annotated[Buffer, "out"]
+InOut = Annotated[Buffer, "inout"]
+Ins = Annotated[tuple[Buffer, ...], "in"]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A buffer in its role: `role` is in, out or inout; `field` the instruction's field."""
+
+    field: str
+    role: str
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class RowWindow:
+    """Output row r reads input rows r * stride - pad + k * dilation, 0 <= k < kernel."""
+
+    kernel: int = 1
+    stride: int = 1
+    dilation: int = 1
+    pad: int = 0
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Instruction:
+    """Base class. A subclass annotates operands (Out, In, InOut, Ins, `In | None`) and int, float
+    or tuple attributes; it becomes a frozen keyword-only dataclass.
+
+    The C call of a kernel is `symbol(&params, outputs, inputs, constants, scratch)`, each group in
+    the order of the fields; `params` is a struct SYMBOL_t of the attributes in the order of the
+    fields (no struct when there are none).
+    """
+
+    name: str = ""
+    origin: tuple[str, ...] = ()
+    kernel: Kernel | None = None
+    scratch: Buffer | None = None
+
+    kernels: ClassVar[tuple[Kernel, ...]] = ()
+    may_share: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """(output field, input field) pairs that may lie at the same address."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False, kw_only=True)(cls)
+
+    def reference(self, *arrays: Any) -> Any:
+        """Return the outputs (array or tuple), bit-exact for integers.
+
+        `arrays` are the inputs in the order of the fields, None for an absent one; an Ins field
+        gives a list.
+        """
+        raise NotImplementedError
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates; 0 for instructions that have none."""
+        return 0
+
+    def windows(self) -> Mapping[str, RowWindow]:
+        """For each spatial input, the input rows that an output row needs; empty: not row-wise."""
+        return {}
+
+    def shares(self) -> tuple[tuple[str, str], ...]:
+        """The may_share pairs that hold for this instruction with its kernel."""
+        return self.may_share + (self.kernel.in_place(self) if self.kernel else ())
+
+    def operands(self) -> Iterator[Operand]:
+        """Yield every operand that is present, in the order of the fields."""
+        for field, role in _roles(type(self)).items():
+            found = getattr(self, field)
+            if found is not None:
+                for buffer in found if isinstance(found, tuple) else (found,):
+                    yield Operand(field, role, buffer)
+
+    def outputs(self) -> tuple[Buffer, ...]:
+        """Buffers that are written (out and inout)."""
+        return tuple(o.buffer for o in self.operands() if o.role != "in")
+
+    def inputs(self) -> tuple[Buffer, ...]:
+        """Buffers that are read (in and inout), constants included."""
+        return tuple(o.buffer for o in self.operands() if o.role != "out")
+
+    def attributes(self) -> dict[str, Any]:
+        """Attributes in the order of the fields: the members of the kernel's C struct."""
+        skip = {*_BASE_FIELDS, *_roles(type(self))}
+        return {f.name: getattr(self, f.name) for f in _fields(self) if f.name not in skip}
+
+    def with_buffers(self, mapping: Mapping[Buffer, Buffer]) -> Instruction:
+        """Return the instruction with operands replaced."""
+        changes: dict[str, Any] = {}
+        for field in (*_roles(type(self)), "scratch"):
+            found = getattr(self, field)
+            if isinstance(found, tuple):
+                changes[field] = tuple(mapping.get(b, b) for b in found)
+            elif found is not None:
+                changes[field] = mapping.get(found, found)
+        return typing.cast(Instruction, dataclasses.replace(self, **changes))  # type: ignore[type-var]
+
+
+_BASE_FIELDS = ("name", "origin", "kernel", "scratch")
+dataclass(frozen=True, eq=False, kw_only=True)(Instruction)
+_ROLES: dict[type, dict[str, str]] = {}
+
+
+def _fields(instruction: Instruction) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(instruction)  # type: ignore[arg-type]
+
+
+def _roles(cls: type) -> dict[str, str]:
+    """Return {field: role} of a class, found from its annotations."""
+    if cls not in _ROLES:
+        hints = typing.get_type_hints(cls, include_extras=True)
+        roles: dict[str, str] = {}
+        for field in dataclasses.fields(cls):
+            if field.name in _BASE_FIELDS:
+                continue
+            hint = hints[field.name]
+            for part in (hint, *typing.get_args(hint)):
+                marks = getattr(part, "__metadata__", ())
+                if marks and marks[0] in ("in", "out", "inout"):
+                    roles[field.name] = marks[0]
+        _ROLES[cls] = roles
+    return _ROLES[cls]
+
+
+def arrays_of(instruction: Instruction, load: Mapping[Buffer, Array]) -> list[Any]:
+    """Return the arguments of `reference`: arrays of the in and inout fields in order."""
+    arguments: list[Any] = []
+    for field, role in _roles(type(instruction)).items():
+        if role == "out":
+            continue
+        found = getattr(instruction, field)
+        if isinstance(found, tuple):
+            arguments.append([load[b] for b in found])
+        else:
+            arguments.append(None if found is None else load[found])
+    return arguments

@@ -1,0 +1,96 @@
+"""Shared by dense and the convolutions: folding offline everything that is known offline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowmcu.core.fixedpoint import multiplier_of
+from glowmcu.core.types import Array, TensorType
+from glowmcu.errors import DoesNotFitError
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+
+
+@dataclass(frozen=True)
+class FoldedLinear:
+    """Constants of an integer layer: y = requantize(bias + sum x * w)."""
+
+    weights: Buffer
+    bias: Buffer
+    multiplier: Buffer
+    shift: int
+    zero_point: int
+
+
+def clamp_range(clamp: tuple[float, float] | None, y: TensorType) -> tuple[int, int]:
+    """Return the stored integers between which a real clamp keeps y, ONNX rounding."""
+    assert y.quant is not None
+    low, high = y.dtype.low, y.dtype.high
+    if clamp is None:
+        return low, high
+    scale, zero = np.float32(y.quant.scale[0]), y.quant.zero_point[0]
+
+    def stored(real: float) -> int:
+        if math.isinf(real):
+            return low if real < 0 else high
+        return int(np.clip(np.rint(np.float32(real) / scale) + zero, low, high))
+
+    return stored(clamp[0]), stored(clamp[1])
+
+
+def fold_linear(
+    b: Builder, x: TensorType, w: Buffer, bias: Buffer | None, y: TensorType, channel_axis: int
+) -> FoldedLinear:
+    """Fold input zero point, bias scale and output scale of a layer; prove the accumulator's bound.
+
+    bias' = bias - zx * sum(w); scale of channel c = sx * sw[c] / sy. Raises DoesNotFitError when
+    the accumulator could pass 2^31.
+    """
+    assert x.quant and w.type.quant and y.quant
+    assert w.data is not None
+    channels = w.type.shape[channel_axis]
+    weights = np.moveaxis(w.data, channel_axis, 0).reshape(channels, -1).astype(np.int64)
+    zw = np.broadcast_to(np.asarray(w.type.quant.zero_point, np.int64), (channels,))
+    if np.any(zw):
+        raise DoesNotFitError(f"weights '{w.name}' have a zero point that was not folded")
+    sw = np.broadcast_to(np.asarray(w.type.quant.scale, np.float64), (channels,))
+    sx, zx = x.quant.scale[0], x.quant.zero_point[0]
+    acc_bias = np.zeros(channels, np.int64)
+    if bias is not None:
+        assert bias.data is not None
+        acc_bias = _bias_in_accumulator_units(bias, sx * sw)
+    acc_bias = acc_bias - zx * weights.sum(axis=1)
+    pairs = [multiplier_of(float(s)) for s in sx * sw / y.quant.scale[0]]
+    shift = max((s for _, s in pairs), default=0)
+    multiplier = np.asarray([m >> (shift - s) for m, s in pairs], np.int64) & ~1
+    bound = int((np.abs(weights).sum(axis=1) * 128 + np.abs(acc_bias)).max(initial=0)) << shift
+    if bound >= 1 << 31:
+        raise DoesNotFitError(f"the accumulator of '{b.name}' could reach {bound}, beyond 2^31")
+    return FoldedLinear(
+        w,
+        b.constant(acc_bias.astype(np.int32), f"{b.name}.bias"),
+        b.constant(multiplier.astype(np.int32), f"{b.name}.multiplier"),
+        shift,
+        y.quant.zero_point[0],
+    )
+
+
+def _bias_in_accumulator_units(bias: Buffer, unit: Array) -> Array:
+    assert bias.data is not None
+    quant = bias.type.quant
+    if quant is None:
+        return np.rint(bias.data.astype(np.float64) / unit).astype(np.int64)
+    scale = np.asarray(quant.scale, np.float64)
+    real = (bias.data.astype(np.int64) - np.asarray(quant.zero_point, np.int64)) * scale
+    return np.rint(real / unit).astype(np.int64)
+
+
+def pack_by_four(weights: Array) -> Array:
+    """Interleave rows of [N, K] by four, [ceil(N / 4)][K][4], missing rows as zeros."""
+    rows, inner = weights.shape
+    padded = np.zeros((math.ceil(rows / 4) * 4, inner), weights.dtype)
+    padded[:rows] = weights
+    return np.ascontiguousarray(padded.reshape(-1, 4, inner).transpose(0, 2, 1)).reshape(-1)

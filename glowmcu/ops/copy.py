@@ -1,0 +1,20 @@
+"""A plain copy between buffers: what a value needs that must live in memory of its own."""
+
+from __future__ import annotations
+
+from glowmcu.core.types import Array
+from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.targets.kernel import Kernel
+
+
+class Copy(Instruction):
+    """y = x, byte for byte."""
+
+    y: Out
+    x: In
+    bytes: int
+
+    kernels = (Kernel("gm_copy"),)
+
+    def reference(self, x: Array) -> Array:
+        return x.copy()

@@ -1,0 +1,145 @@
+"""Fully connected layer: y = x . w^T + b, with a clamp for the activation that follows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.fixedpoint import requantize
+from glowmcu.core.types import Array, TensorType
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.ops._linear import clamp_range, fold_linear, pack_by_four
+from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, weights_i8
+from glowmcu.targets.kernel import Kernel, Packed
+
+
+class Dense(Op):
+    """x [..., K], w [N, K], optional b [N] -> [..., N]; the result is clamped to `clamp`."""
+
+    clamp: tuple[float, float] | None = None
+
+    def infer(self, x: TensorType, w: TensorType, b: TensorType | None = None) -> TensorType:
+        if x.shape[-1] != w.shape[1]:
+            raise TypeError(f"x has {x.shape[-1]} features, the weights {w.shape[1]}")
+        return x.with_shape((*x.shape[:-1], w.shape[0])).with_quant(None)
+
+    def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
+        y: Array = x @ w.T
+        y = y if b is None else y + b
+        return y if self.clamp is None else np.clip(y, *self.clamp).astype(x.dtype)
+
+    def integer(self, inputs: Any, outputs: Any) -> bool:
+        x, w = inputs[0], inputs[1]
+        return bool(x.dtype == dtypes.I8 and w.dtype == dtypes.I8 and outputs[0].dtype == dtypes.I8)
+
+    def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
+        y = b.result()
+        rows, inner = math.prod(x.type.shape[:-1]), x.type.shape[-1]
+        cols = w.type.shape[0]
+        if x.type.quant is None:
+            low, high = self.clamp or (-math.inf, math.inf)
+            b.emit(
+                DenseF32(
+                    y=y, x=x, w=w, bias=bias, rows=rows, inner=inner, cols=cols, low=low, high=high
+                )
+            )
+            return y
+        folded = fold_linear(b, x.type, w, bias, y.type, channel_axis=0)
+        low_q, high_q = clamp_range(self.clamp, y.type)
+        b.emit(
+            DenseS8(
+                y=y,
+                x=x,
+                w=folded.weights,
+                bias=folded.bias,
+                multiplier=folded.multiplier,
+                rows=rows,
+                inner=inner,
+                cols=cols,
+                shift=folded.shift,
+                zero_point=folded.zero_point,
+                low=low_q,
+                high=high_q,
+            )
+        )
+        return y
+
+    examples = (
+        Example((f32(1, 10), f32(6, 10), f32(6)), constants=(1, 2)),
+        Example((f32(3, 7), f32(5, 7), None), constants=(1,), attributes={"clamp": (0.0, 6.0)}),
+        Example(
+            (i8(2, 9), weights_i8(7, 9), bias_i32(i8(2, 9), weights_i8(7, 9))),
+            constants=(1, 2),
+            output=i8(2, 7, scale=0.04, zero_point=5),
+            tolerance=1,
+        ),
+    )
+
+
+class DenseF32(Instruction):
+    """y[r][n] = clamp(bias[n] + sum_k x[r][k] * w[n][k])."""
+
+    y: Out
+    x: In
+    w: In
+    bias: In | None = None
+    rows: int
+    inner: int
+    cols: int
+    low: float
+    high: float
+
+    kernels = (Kernel("gm_dense_f32", core=True),)
+
+    @property
+    def macs(self) -> int:
+        return self.rows * self.inner * self.cols
+
+    def reference(self, x: Array, w: Array, bias: Array | None) -> Array:
+        y: Array = x.reshape(self.rows, self.inner) @ w.T
+        y = y if bias is None else y + bias
+        return np.clip(y, np.float32(self.low), np.float32(self.high))
+
+
+def _pack_dense_s8(i: DenseS8) -> tuple[Packed, ...]:
+    assert i.w.data is not None
+    assert i.bias.data is not None
+    assert i.multiplier.data is not None
+    return (
+        Packed("w", pack_by_four(i.w.data), f"{i.w.name} [{i.cols}][{i.inner}] by four rows"),
+        Packed("bias", i.bias.data, "bias, input zero point folded in"),
+        Packed("multiplier", i.multiplier.data, "requantization"),
+    )
+
+
+class DenseS8(Instruction):
+    """y = requantize(bias + sum_k x * w), the zero point of x folded into the bias."""
+
+    y: Out
+    x: In
+    w: In
+    bias: In
+    multiplier: In
+    rows: int
+    inner: int
+    cols: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    kernels = (Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),)
+
+    @property
+    def macs(self) -> int:
+        return self.rows * self.inner * self.cols
+
+    def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
+        product = x.reshape(self.rows, self.inner).astype(np.float64) @ w.T.astype(np.float64)
+        acc = product.astype(np.int64) + bias
+        return requantize(acc, multiplier, self.shift, self.zero_point, self.low, self.high)

@@ -1,0 +1,111 @@
+"""OnnxNode: what an importer sees of an ONNX node, with errors that name the node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from glowmcu.core.types import Array, TensorType
+from glowmcu.errors import Problem, UnsupportedError
+from glowmcu.graph.graph import Node, Value, apply, constant
+
+
+@dataclass
+class OnnxNode:
+    """One ONNX node with its inputs already imported.
+
+    attributes  plain Python values: int, float, str, tuples of them, numpy arrays; graphs as protobuf
+    used        names of the attributes that the importer asked for; the rest must be harmless
+    """
+
+    op_type: str
+    name: str
+    opset: int
+    inputs: tuple[Value | None, ...]
+    output_names: tuple[str, ...]
+    attributes: dict[str, Any]
+    domain: str = ""
+    used: set[str] = field(default_factory=set)
+
+    @property
+    def label(self) -> str:
+        """The node's name, else its first output's."""
+        return self.name or next((n for n in self.output_names if n), self.op_type)
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or the default where it is absent."""
+        self.used.add(name)
+        return self.attributes.get(name, default)
+
+    def optional(self, index: int) -> Value | None:
+        """Return an input or None where it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def value(self, index: int) -> Value:
+        """Return an input that must be there."""
+        found = self.optional(index)
+        if found is None:
+            self.fail(f"input {index} is missing")
+        return found
+
+    def const(self, index: int, what: str) -> Array | None:
+        """Return an optional input's data, None if absent; it must be known at compile time."""
+        found = self.optional(index)
+        if found is None:
+            return None
+        if found.data is None:
+            self.fail(
+                f"{what} is computed at run time",
+                why="the C code is specialised at compile time, so it must be a constant",
+                hint="make it a constant when exporting, or bind dimensions with --shape",
+            )
+        return found.data
+
+    def ints(self, index: int, attribute: str) -> tuple[int, ...] | None:
+        """Return integers from a constant input `index` or, in older opsets, from an attribute."""
+        found = self.const(index, attribute)
+        if found is not None:
+            return tuple(int(v) for v in found.reshape(-1))
+        values = self.attr(attribute)
+        return None if values is None else tuple(int(v) for v in values)
+
+    def apply(
+        self,
+        op: Any,
+        *inputs: Value | None,
+        suffix: str = "",
+        types: tuple[TensorType, ...] = (),
+        perm: tuple[int, ...] | None = None,
+        outputs: int = 1,
+    ) -> Node:
+        """Apply an operator. Without a suffix the result is the ONNX node's own output (transposed
+        by `perm` if given); with one it is an intermediate value.
+        """
+        base = next((n for n in self.output_names if n), self.label)
+        if suffix:
+            names = tuple(f"{base}.{suffix}" + (f".{i}" if i else "") for i in range(outputs))
+        else:
+            names = tuple(
+                self.output_names[i]
+                if i < len(self.output_names) and self.output_names[i]
+                else f"{base}.{i}"
+                for i in range(outputs)
+            )
+        return apply(op, *inputs, names=names, origin=(self.label,), types=types, perm=perm)
+
+    def constant(self, data: Array, suffix: str) -> Value:
+        """Make a constant that belongs to this node."""
+        return constant(f"{self.label}.{suffix}", data)
+
+    def fail(self, what: str, *, why: str = "", hint: str = "") -> NoReturn:
+        """Raise UnsupportedError that names this node, its operator, opset and input types."""
+        raise UnsupportedError([self.problem(what, why=why, hint=hint)])
+
+    def problem(self, what: str, *, why: str = "", hint: str = "") -> Problem:
+        """Describe something wrong with this node."""
+        domain = f"{self.domain}." if self.domain else ""
+        types = ", ".join("-" if v is None else str(v.type) for v in self.inputs)
+        where = (
+            f"node '{self.label}', {domain}{self.op_type} (opset {self.opset}), inputs ({types})"
+        )
+        return Problem(f"{self.op_type}: {what}", where, why, hint)

@@ -1,0 +1,35 @@
+"""Options: everything a user can choose about a compilation, the same for the CLI and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Optimize = Literal["speed", "balanced", "size"]
+Specialize = Literal["none", "hot", "all"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """One compilation.
+
+    name         prefix of files and C symbols; "" takes the model's file name
+    target       a name from `glowmcu targets`
+    quantize     none: keep the model's types; int8: quantize with calibration data
+    shapes       input or dimension name -> shape; `{"x": (1, 3, 32, 32)}` or `{"time": (100,)}`
+    specialize   which layers get their own constant-parameter copy of a kernel
+    share        reuse memory of dead buffers in place and by views (off: for bisecting)
+    ram_limit    bytes of arena that must not be exceeded; None: no limit
+    flash_limit  bytes of weights that must not be exceeded; None: no limit
+    """
+
+    name: str = ""
+    target: str = "host"
+    quantize: Literal["none", "int8"] = "none"
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    optimize: Optimize = "balanced"
+    specialize: Specialize = "hot"
+    share: bool = True
+    ram_limit: int | None = None
+    flash_limit: int | None = None

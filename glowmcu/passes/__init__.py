@@ -1,0 +1,1 @@
+"""Rewrites from graph to graph."""

@@ -1,0 +1,1 @@
+"""From float to integer types."""

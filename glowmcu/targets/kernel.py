@@ -1,0 +1,63 @@
+"""Kernel: one C implementation of an instruction, its needs, its packing of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from glowmcu.core.types import Array
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A constant as a kernel wants it in flash: the array, and the ONNX tensors it was made of."""
+
+    name: str
+    data: Array
+    comment: str = ""
+
+
+def accepts_all(_instruction: Any) -> str:
+    """Accept every instruction (the empty reason)."""
+    return ""
+
+
+def no_scratch(_instruction: Any) -> int:
+    """Ask for no scratch bytes."""
+    return 0
+
+
+def no_pairs(_instruction: Any) -> tuple[tuple[str, str], ...]:
+    """Promise nothing about overlapping operands."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One implementation.
+
+    symbol    C function; its header (struct, prototype, always-inline core) is
+              runtime_c/core/SYMBOL.h, its out-of-line instance runtime_c/src/FOLDER/SYMBOL.c
+    requires  capabilities of the target, see targets.target
+    accepts   "" when the kernel can do this instruction, else the reason why not
+    scratch   bytes of scratch, 4-byte aligned, planned in the arena
+    pack      constants as the kernel wants them, in the order of its C arguments;
+              None: the instruction's constant operands as they are
+    in_place  (output field, input field) pairs that this kernel may compute at one address,
+              beyond what Instruction.may_share says of every kernel
+    template  name of a Jinja template that renders the kernel for this instruction (shape-shaped
+              code); `view` gives the template's variables
+    core      the header holds an always-inline SYMBOL_core that the emitter may specialise
+    """
+
+    symbol: str
+    requires: frozenset[str] = frozenset()
+    folder: str = "c99"
+    accepts: Callable[[Any], str] = accepts_all
+    scratch: Callable[[Any], int] = no_scratch
+    pack: Callable[[Any], tuple[Packed, ...]] | None = None
+    template: str | None = None
+    view: Callable[[Any], Mapping[str, Any]] | None = None
+    core: bool = False
+    in_place: Callable[[Any], tuple[tuple[str, str], ...]] = no_pairs

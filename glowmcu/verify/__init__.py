@@ -1,0 +1,1 @@
+"""Run what was emitted and compare."""

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requantization, the only one: y = clamp(zero_point + ((acc * multiplier + 2^31) >> 32)). */
+#ifndef GM_REQUANT_H
+#define GM_REQUANT_H
+
+#include "gm_types.h"
+
+/* The arithmetic right shift of a negative number is the compiler's choice in C; every compiler
+ * this is meant for shifts arithmetically, and this line fails to compile where one does not. */
+typedef char gm_assert_arithmetic_shift[((-2 >> 1) == -1) ? 1 : -1];
+
+GM_INLINE int32_t gm_clamp_s32(int32_t value, int32_t low, int32_t high)
+{
+    value = value < low ? low : value;
+    return value > high ? high : value;
+}
+
+/* (acc * multiplier + 2^31) >> 32, round half up; |result| < 2^30. */
+GM_INLINE int32_t gm_mulh_round_s32(int32_t acc, int32_t multiplier)
+{
+    return (int32_t)(((int64_t)acc * multiplier + INT64_C(0x80000000)) >> 32);
+}
+
+/* acc * 2^shift must fit 32 bits; the multiplier is even and below 2^31; low and high lie in int8.
+ */
+GM_INLINE int8_t gm_requant_s8(int32_t acc, int32_t multiplier, int32_t shift, int32_t zero_point,
+                               int32_t low, int32_t high)
+{
+    const int32_t scaled = gm_mulh_round_s32(acc * (INT32_C(1) << shift), multiplier);
+    return (int8_t)gm_clamp_s32(scaled + zero_point, low, high);
+}
+
+#endif
