@@ -34,4 +34,5 @@ def requantize(
     """Requantize int32 accumulators (as any integer array) to integers in [low, high] (int32)."""
     wide = np.asarray(acc, np.int64) << np.asarray(shift, np.int64)
     scaled = (wide * np.asarray(multiplier, np.int64) + (1 << 31)) >> 32
-    return np.clip(scaled + zero_point, low, high).astype(np.int32)
+    clamped: Array = np.clip(scaled + zero_point, low, high).astype(np.int32)
+    return clamped

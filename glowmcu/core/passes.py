@@ -1,4 +1,4 @@
-"""The pass runner: passes are named pure functions; each one is verified, timed, printed on demand."""
+"""The pass runner: named pure functions, each verified, timed, and printed on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a Graph with numpy. A node on quantized types means: dequantize, compute in float, quantize."""
+"""Run a Graph with numpy. On quantized types a node dequantizes, computes in float, quantizes."""
 
 from __future__ import annotations
 

@@ -46,19 +46,18 @@ def dot(graph: Graph) -> str:
     """Return the graph in the DOT language of Graphviz."""
     names = _numbered(graph)
 
-    def label(text: str) -> str:
-        return text.replace("\\", "\\\\").replace('"', '\\"')
+    def quoted(*lines: str) -> str:
+        escaped = (line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+        return '"' + "\\n".join(escaped) + '"'
 
-    lines = [f'digraph "{label(graph.name)}" {{', "  node [shape=box, fontname=monospace];"]
+    lines = [f"digraph {quoted(graph.name)} {{", "  node [shape=box, fontname=monospace];"]
     for value in graph.inputs:
-        lines.append(f'  "{names[value]}" [label="{label(f"{value.name}: {value.type}")}"];')
+        lines.append(f"  {quoted(names[value])} [label={quoted(f'{value.name}: {value.type}')}];")
     for node in graph.nodes():
-        text = f"{node.op!r}\\n" + "\\n".join(str(t) for t in node.types)
-        lines.append(
-            f'  "{names[node.outputs[0]]}" [label="{label(text)}"];'.replace("\\\\n", "\\n")
-        )
-        for value in node.inputs:
-            if value is not None and value.data is None:
-                source = value.producer.outputs[0] if value.producer else value
-                lines.append(f'  "{names[source]}" -> "{names[node.outputs[0]]}";')
+        here = quoted(names[node.outputs[0]])
+        lines.append(f"  {here} [label={quoted(repr(node.op), *map(str, node.types))}];")
+        for operand in node.inputs:
+            if operand is not None and operand.data is None:
+                source = operand.producer.outputs[0] if operand.producer else operand
+                lines.append(f"  {quoted(names[source])} -> {here};")
     return "\n".join([*lines, "}"])

@@ -1,4 +1,4 @@
-"""The rewrite driver: rules match on the graph as it is and name a replacement for a node's outputs."""
+"""The rewrite driver: rules match on the graph and name replacements for a node's outputs."""
 
 from __future__ import annotations
 

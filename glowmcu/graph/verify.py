@@ -1,9 +1,9 @@
-"""What a well-formed graph is, one check a line; a failure is a fault in glowmcu, not in the model."""
+"""What a well-formed graph is; a failure is a fault in glowmcu, not in the model."""
 
 from __future__ import annotations
 
 from glowmcu.core.passes import IllFormedError
-from glowmcu.graph.graph import Graph, Node
+from glowmcu.graph.graph import Graph, Node, Value
 
 
 def verify(graph: Graph) -> None:
@@ -16,21 +16,23 @@ def verify(graph: Graph) -> None:
     for value in graph.inputs:
         _check(value.producer is None and value.data is None, f"input {value.name} is not free")
     for node in graph.nodes():
-        for value in node.inputs:
-            if value is None or value in known:
-                continue
-            _check(value.data is not None, f"{node.name} reads {value.name}, which nothing defines")
-            _check(
-                value.data.shape == value.shape, f"constant {value.name}: data has another shape"
-            )
-            _check(
-                value.data.dtype == value.type.dtype.numpy,
-                f"constant {value.name}: data is {value.data.dtype}, type says {value.type}",
-            )
+        for operand in node.inputs:
+            if operand is not None and operand not in known:
+                _verify_constant(operand, node)
         known.update(node.outputs)
         _verify_types(node)
     for value in graph.outputs:
         _check(value in known or value.data is not None, f"output {value.name} is not defined")
+
+
+def _verify_constant(value: Value, node: Node) -> None:
+    if value.data is None:
+        raise IllFormedError(f"{node.name} reads {value.name}, which nothing defines")
+    _check(value.data.shape == value.shape, f"constant {value.name}: data has another shape")
+    _check(
+        value.data.dtype == value.type.dtype.numpy,
+        f"constant {value.name}: data is {value.data.dtype}, type says {value.type}",
+    )
 
 
 def _verify_types(node: Node) -> None:

@@ -26,7 +26,7 @@ class Function:
     instructions: tuple[Instruction, ...]
 
     def buffers(self) -> tuple[Buffer, ...]:
-        """Every buffer in order of first appearance: inputs, operands, scratch, outputs; bases too."""
+        """Every buffer in order of first appearance: inputs, operands, scratch, outputs, bases."""
         seen: dict[Buffer, None] = {}
 
         def add(buffer: Buffer | None) -> None:
@@ -66,7 +66,7 @@ class Builder:
     _counter: int = 0
 
     def result(self, index: int = 0) -> Buffer:
-        """Return the buffer prepared for output `index` of the node being lowered (to be written)."""
+        """Return the buffer to write output `index` of the node being lowered into."""
         return self.results[index]
 
     def constant(self, data: Array, name: str, type_: TensorType | None = None) -> Buffer:

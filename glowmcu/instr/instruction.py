@@ -110,7 +110,7 @@ class Instruction:
                 changes[field] = tuple(mapping.get(b, b) for b in found)
             elif found is not None:
                 changes[field] = mapping.get(found, found)
-        return typing.cast(Instruction, dataclasses.replace(self, **changes))  # type: ignore[type-var]
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
 _BASE_FIELDS = ("name", "origin", "kernel", "scratch")

@@ -14,7 +14,7 @@ from glowmcu.graph.graph import Node, Value, apply, constant
 class OnnxNode:
     """One ONNX node with its inputs already imported.
 
-    attributes  plain Python values: int, float, str, tuples of them, numpy arrays; graphs as protobuf
+    attributes  Python values: int, float, str, tuples of them, numpy arrays; graphs as protobuf
     used        names of the attributes that the importer asked for; the rest must be harmless
     """
 
