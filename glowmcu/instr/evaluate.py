@@ -43,23 +43,33 @@ def evaluate(
     if offsets is None:
         offsets, size = layout_without_reuse(function)
     arena = np.zeros(max(size, 1), np.uint8)
-    memory: dict[Buffer, Array] = {}
-    for buffer in function.buffers():
-        memory[buffer] = _place(buffer, arena, offsets)
+    memory = memory_of(function, offsets, arena)
     for buffer in function.inputs:
         memory[buffer][...] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
     for index, instruction in enumerate(function.instructions):
         if before:
             before(index, arena)
-        found = instruction.reference(*arrays_of(instruction, memory))
-        results = found if isinstance(found, tuple) else (found,)
-        for buffer, result in zip(instruction.outputs(), results, strict=True):
-            memory[buffer][...] = np.asarray(result).reshape(buffer.type.shape)
+        step(instruction, memory)
         if watch:
             watch(index, instruction, memory)
     return {
         n: memory[b].copy() for n, b in zip(function.output_names, function.outputs, strict=True)
     }
+
+
+def memory_of(
+    function: Function, offsets: Mapping[Buffer, int], arena: Array
+) -> dict[Buffer, Array]:
+    """Return every buffer as an array inside the arena (uint8), or inside its constant."""
+    return {buffer: _place(buffer, arena, offsets) for buffer in function.buffers()}
+
+
+def step(instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
+    """Run one instruction on memory."""
+    found = instruction.reference(*arrays_of(instruction, memory))
+    results = found if isinstance(found, tuple) else (found,)
+    for buffer, result in zip(instruction.outputs(), results, strict=True):
+        memory[buffer][...] = np.asarray(result).reshape(buffer.type.shape)
 
 
 def _place(buffer: Buffer, arena: Array, offsets: Mapping[Buffer, int]) -> Array:
