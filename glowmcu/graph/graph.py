@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from glowmcu.core.types import Array, TensorType, type_of
 
@@ -12,7 +12,7 @@ from glowmcu.core.types import Array, TensorType, type_of
 class Operator(Protocol):
     """What the graph needs to know of an operator (the cards in ops/ implement it)."""
 
-    raw: bool
+    raw: ClassVar[bool]
 
     def infer(self, *types: Any) -> Any:
         """Return the output type (or a tuple of them) from the types of the inputs."""

@@ -1,0 +1,198 @@
+"""Data movement as loop nests: copy between two strided regions, or fill a buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core.types import Array
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.instr.instruction import In, InOut, Instruction, Out
+from glowmcu.ops.copy import Copy
+from glowmcu.targets.kernel import Kernel
+
+Ints = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Elements y_offset + i . y_strides become those at x_offset + i . x_strides, i in shape."""
+
+    shape: Ints
+    x_strides: Ints
+    y_strides: Ints
+    x_offset: int = 0
+    y_offset: int = 0
+
+    def collapsed(self) -> Move:
+        """Drop dimensions of size 1 and merge those that are contiguous in x and in y."""
+        dims: list[tuple[int, int, int]] = []
+        for size, sx, sy in zip(self.shape, self.x_strides, self.y_strides, strict=True):
+            if size == 1:
+                continue
+            if dims and dims[-1][1] == size * sx and dims[-1][2] == size * sy:
+                dims[-1] = (dims[-1][0] * size, sx, sy)
+            else:
+                dims.append((size, sx, sy))
+        shape, x_strides, y_strides = zip(*dims, strict=True) if dims else ((), (), ())
+        return Move(shape, x_strides, y_strides, self.x_offset, self.y_offset)
+
+    @property
+    def numel(self) -> int:
+        """Number of elements moved."""
+        return math.prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """True where one run of elements moves to another run."""
+        small = self.collapsed()
+        return len(small.shape) == 0 or (small.x_strides == (1,) and small.y_strides == (1,))
+
+
+def dense_strides(shape: Ints) -> Ints:
+    """Return the strides, in elements, of a row-major tensor."""
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def emit_move(b: Builder, y: Buffer, x: Buffer, move: Move) -> None:
+    """Emit what moves elements of x into y: Copy for contiguous runs, else a loop nest.
+
+    A move that leaves elements of y alone keeps them.
+    """
+    move = move.collapsed()
+    if move.numel == 0:
+        return
+    if move.is_contiguous:
+        size, count = y.type.dtype.nbytes, move.numel
+        target = _part(b, y, move.y_offset, count)
+        source = _part(b, x, move.x_offset, count)
+        b.emit(Copy(y=target, x=source, bytes=count * size))
+        return
+    kind = StridedCopy if move.numel == y.type.numel else StridedInsert
+    b.emit(
+        kind(
+            y=y,
+            x=x,
+            shape=move.shape,
+            x_strides=move.x_strides,
+            y_strides=move.y_strides,
+            x_offset=move.x_offset,
+            y_offset=move.y_offset,
+        )
+    )
+
+
+def _part(b: Builder, buffer: Buffer, offset: int, count: int) -> Buffer:
+    """Return `count` elements of a buffer as a view, the buffer itself where that is all of it."""
+    if count == buffer.type.numel:
+        return buffer
+    type_ = buffer.type.with_shape((count,))
+    return b.view(buffer, type_, offset * buffer.type.dtype.nbytes)
+
+
+def _view(i: Any) -> Mapping[str, Any]:
+    move = i.move.collapsed()
+    dims = list(zip(move.shape, move.x_strides, move.y_strides, strict=True))
+    run = 1
+    if dims and dims[-1][1:] == (1, 1):
+        run = dims.pop()[0]
+    return {
+        "type": i.y.type.dtype.c,
+        "size": i.y.type.dtype.nbytes,
+        "dims": dims,
+        "run": run,
+        "x_offset": move.x_offset,
+        "y_offset": move.y_offset,
+    }
+
+
+def _region(array: Array, shape: Ints, strides: Ints, offset: int) -> Array:
+    """Return a strided region of a dense array as a numpy view."""
+    flat = array.reshape(-1)
+    spans = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    low = offset + sum(s for s in spans if s < 0)
+    high = offset + sum(s for s in spans if s > 0)
+    assert 0 <= low <= high < flat.size, "a move leaves its buffer"
+    return np.lib.stride_tricks.as_strided(
+        flat[offset:], shape, [s * flat.itemsize for s in strides]
+    )
+
+
+class StridedCopy(Instruction):
+    """y[y_offset + i . y_strides] = x[x_offset + i . x_strides]; all of y is written."""
+
+    y: Out
+    x: In
+    shape: Ints
+    x_strides: Ints
+    y_strides: Ints
+    x_offset: int
+    y_offset: int
+
+    kernels = (Kernel("gm_strided_copy", template="strided_copy.c.j2", view=_view),)
+
+    @property
+    def move(self) -> Move:
+        """The attributes as one value."""
+        return Move(self.shape, self.x_strides, self.y_strides, self.x_offset, self.y_offset)
+
+    def reference(self, x: Array) -> Array:
+        y = np.empty(self.y.type.numel, x.dtype)
+        target = _region(y, self.shape, self.y_strides, self.y_offset)
+        target[...] = _region(x, self.shape, self.x_strides, self.x_offset)
+        return y
+
+
+class StridedInsert(Instruction):
+    """As StridedCopy, but only a part of y is written and the rest of it keeps its values."""
+
+    y: InOut
+    x: In
+    shape: Ints
+    x_strides: Ints
+    y_strides: Ints
+    x_offset: int
+    y_offset: int
+
+    kernels = (Kernel("gm_strided_insert", template="strided_copy.c.j2", view=_view),)
+
+    @property
+    def move(self) -> Move:
+        """The attributes as one value."""
+        return Move(self.shape, self.x_strides, self.y_strides, self.x_offset, self.y_offset)
+
+    def reference(self, y: Array, x: Array) -> Array:
+        result = y.reshape(-1).copy()
+        target = _region(result, self.shape, self.y_strides, self.y_offset)
+        target[...] = _region(x, self.shape, self.x_strides, self.x_offset)
+        return result
+
+
+def _fill_view(i: Fill) -> Mapping[str, Any]:
+    dtype = i.y.type.dtype
+    stored = np.asarray(i.value, dtype.numpy).tobytes()
+    return {
+        "type": dtype.c,
+        "size": dtype.nbytes,
+        "count": i.y.type.numel,
+        "byte": stored[0] if len(set(stored)) == 1 else None,
+        "bits": stored[::-1].hex(),
+        "value": i.value,
+    }
+
+
+class Fill(Instruction):
+    """Every element of y = value."""
+
+    y: Out
+    value: float
+
+    kernels = (Kernel("gm_fill", template="fill.c.j2", view=_fill_view),)
+
+    def reference(self) -> Array:
+        return np.full(self.y.type.shape, self.value, self.y.type.dtype.numpy)
