@@ -1,0 +1,411 @@
+"""The command line: the commands and their options only; the work is done by driver and verify."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+
+from glowmcu import __version__
+from glowmcu.errors import GlowmcuError
+from glowmcu.options import Options
+
+if TYPE_CHECKING:
+    from glowmcu.driver import Compilation
+
+OK, USER_ERROR, USAGE, INTERNAL = 0, 1, 2, 3
+F = TypeVar("F", bound=Callable[..., Any])
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Shape(click.ParamType[Any]):
+    """NAME=1,3,32,32 as (name, tuple)."""
+
+    name = "NAME=DIM,DIM,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, tuple[int, ...]]:
+        """Parse one --shape option."""
+        if isinstance(value, tuple):
+            return value
+        name, separator, dims = str(value).rpartition("=")
+        try:
+            shape = tuple(int(d) for d in dims.replace("x", ",").split(",")) if dims else ()
+        except ValueError:
+            shape = ()
+        if not separator or not name or not shape or min(shape) < 0:
+            self.fail(f"'{value}' is not of the form NAME=1,3,32,32", param, ctx)
+        return name, shape
+
+
+def model_options(function: F) -> F:
+    """Add the options that every command which compiles a model takes."""
+    options = [
+        click.option(
+            "--target",
+            default="host",
+            show_default=True,
+            metavar="NAME",
+            help="Processor to compile for; `glowmcu targets` lists them.",
+        ),
+        click.option(
+            "--shape",
+            "shapes",
+            type=Shape(),
+            multiple=True,
+            help="Bind an input's shape, or a dimension symbol (NAME=100). Repeatable.",
+        ),
+        click.option(
+            "--quantize",
+            type=click.Choice(["none", "int8"]),
+            default="none",
+            show_default=True,
+            help="int8: quantize a float model, with --calibration.",
+        ),
+        click.option(
+            "--calibration",
+            type=click.Path(path_type=Path),
+            metavar="FILE.npz",
+            help="Typical inputs: an .npz with one array per input, or a folder of .npy.",
+        ),
+        click.option("--name", default="", help="Prefix of files and C symbols.  [model's name]"),
+        click.option(
+            "--specialize",
+            type=click.Choice(["none", "hot", "all"]),
+            default="hot",
+            show_default=True,
+            help="Layers that get a copy of their kernel with constant parameters.",
+        ),
+        click.option(
+            "--no-share",
+            is_flag=True,
+            help="Do not compute in place or in views (to find a fault).",
+        ),
+        click.option(
+            "--ram-limit",
+            type=click.IntRange(0),
+            metavar="BYTES",
+            help="Fail when the arena is larger.",
+        ),
+        click.option(
+            "--flash-limit",
+            type=click.IntRange(0),
+            metavar="BYTES",
+            help="Fail when the weights are larger.",
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def make_options(values: dict[str, Any]) -> Options:
+    """Return Options from the parameters of `model_options`."""
+    return Options(
+        name=values["name"],
+        target=values["target"],
+        quantize=values["quantize"],
+        shapes=dict(values["shapes"]),
+        specialize=values["specialize"],
+        share=not values["no_share"],
+        ram_limit=values["ram_limit"],
+        flash_limit=values["flash_limit"],
+    )
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show the running stage on standard error, where that is a terminal."""
+    if quiet or not err.is_terminal:
+        yield lambda _stage: None
+        return
+    with err.status("starting") as status:
+        yield lambda stage: status.update(f"{stage} …")
+
+
+def compile_from(values: dict[str, Any], model: Path, trace: Any = None) -> Compilation:
+    """Compile with the parameters of `model_options`, showing progress."""
+    from glowmcu.driver import compile_network
+
+    with progress(values["quiet"]) as report:
+        compilation = compile_network(
+            model, make_options(values), values["calibration"], trace=trace, progress=report
+        )
+    if not values["quiet"]:
+        for note in compilation.notes:
+            err.print(f"note: {note}", markup=False)
+    return compilation
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="glowmcu")
+def cli() -> None:
+    """Compile trained neural networks (ONNX) into C for microcontrollers.
+
+    \b
+    glowmcu demo                                  see the whole way on a small network
+    glowmcu compile kws.onnx -o out --target cortex-m4
+    glowmcu verify kws.onnx --data x.npz --board mps2-an386
+    """
+
+
+@cli.command("compile")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the C files; it is made if it does not exist.",
+)
+@model_options
+@click.option(
+    "--print-after",
+    multiple=True,
+    metavar="PASS",
+    help="Print the network after a pass; `all` for every one. Repeatable.",
+)
+@click.option("--print-changed", is_flag=True, help="Print what each pass changes, as a diff.")
+@click.option("--stop-after", metavar="PASS", help="Print the network after this pass and stop.")
+@click.option("--skip", multiple=True, metavar="PASS", help="Leave a pass out (to find a fault).")
+def compile_command(
+    model: Path,
+    output: Path | None,
+    print_after: tuple[str, ...],
+    print_changed: bool,
+    stop_after: str | None,
+    skip: tuple[str, ...],
+    **values: Any,
+) -> None:
+    """Compile MODEL (an ONNX file) into a folder of C.
+
+    \b
+    glowmcu compile kws_int8.onnx -o out --target cortex-m4
+    glowmcu compile net.onnx -o out --quantize int8 --calibration samples.npz
+    glowmcu compile net.onnx -o out --shape input=1,3,96,96
+    cc -I out out/*.c main.c                      builds it: out/ is complete
+    """
+    from glowmcu.core.passes import Stopped, Trace
+    from glowmcu.show import dump_any, summary
+
+    if output is None and stop_after is None:
+        raise click.UsageError("give the output folder with -o DIR (or look with --stop-after)")
+    trace = Trace(
+        frozenset(print_after),
+        print_changed,
+        stop_after,
+        frozenset(skip),
+        lambda text: out.print(text, markup=False),
+    )
+    try:
+        compilation = compile_from(values, model, trace)
+    except Stopped as stopped:
+        out.print(dump_any(stopped.subject), markup=False)
+        return
+    assert output is not None
+    compilation.unit.write(output)
+    if not values["quiet"]:
+        summary(out, compilation, output)
+
+
+@cli.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@model_options
+@click.option(
+    "--stage",
+    type=click.Choice(["imported", "graph", "function"]),
+    help="Print the network as text at this stage.",
+)
+@click.option(
+    "--dot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the final graph in Graphviz's language.",
+)
+@click.option("--memory", is_flag=True, help="Draw the arena: address across, layers down.")
+def inspect(model: Path, stage: str | None, dot: Path | None, memory: bool, **values: Any) -> None:
+    """Show what MODEL becomes: layers, kernels, MACs, memory. Writes no C."""
+    from glowmcu import show
+    from glowmcu.graph import printer
+
+    compilation = compile_from(values, model)
+    if dot is not None:
+        show.write_text(dot, printer.dot(compilation.graph))
+    if stage:
+        out.print(show.stage_text(compilation, stage), markup=False)
+    elif memory:
+        out.print(show.memory_map(compilation, out.width), markup=False)
+    else:
+        show.layers(out, compilation)
+
+
+@cli.command()
+@click.argument("source", metavar="MODEL|DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--input",
+    "data",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="Inputs: one array per input, samples along a first axis.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="Where the outputs go; without it they are printed in short.",
+)
+@click.option("--board", metavar="NAME", help="Run in QEMU on this board instead of the host.")
+@model_options
+def run(source: Path, data: Path, output: Path | None, board: str | None, **values: Any) -> None:
+    """Run a MODEL, or the folder DIR that `compile` wrote, on data.
+
+    \b
+    glowmcu run out --input x.npz --output y.npz
+    glowmcu run kws_int8.onnx --target cortex-m4 --input x.npz --board mps2-an386
+    """
+    from glowmcu import show
+    from glowmcu.emit.unit import CodeUnit
+    from glowmcu.verify.execute import run_unit
+
+    unit = CodeUnit.read(source) if source.is_dir() else compile_from(values, source).unit
+    with progress(values["quiet"]) as report:
+        report("building and running")
+        results = run_unit(unit, data, board=board)
+    if output is not None:
+        show.write_arrays(output, results)
+    else:
+        show.arrays(out, results)
+
+
+@cli.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="Inputs to compare on.",
+)
+@click.option(
+    "--samples", default=5, show_default=True, type=click.IntRange(1), help="How many of them."
+)
+@click.option("--board", metavar="NAME", help="Compare this emulated board as well.")
+@model_options
+def verify(model: Path, data: Path, samples: int, board: str | None, **values: Any) -> None:
+    """Prove that every level computes the same, layer by layer.
+
+    ONNX Runtime, the numpy graph, the numpy instructions, the host's C and, with --board, the
+    emulated board are compared; the first layer that differs is named. Exit status 1 if one does.
+    """
+    from glowmcu import show
+    from glowmcu.verify.levels import verify_compilation
+
+    compilation = compile_from(values, model)
+    with progress(values["quiet"]) as report:
+        results = verify_compilation(compilation, data, samples, board, report)
+    if not values["quiet"]:
+        show.comparisons(out, results)
+    failed = [r for r in results if not r.passed]
+    if failed:
+        raise GlowmcuError(f"{failed[0].title}: the first layer that differs is {failed[0].first}")
+
+
+@cli.command()
+@click.option("--markdown", is_flag=True, help="As a table for the documentation.")
+def passes(markdown: bool) -> None:
+    """List the passes in the order in which they run."""
+    from glowmcu import show
+
+    show.table(out, "passes", show.pass_rows(), markdown)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option("--markdown", is_flag=True, help="As a table for the documentation.")
+def ops(name: str | None, markdown: bool) -> None:
+    """List the ONNX operators that can be compiled, or what is supported of one (NAME)."""
+    from glowmcu import show
+
+    show.table(out, "operators", show.operator_rows(name), markdown)
+
+
+@cli.command()
+@click.option("--markdown", is_flag=True, help="As a table for the documentation.")
+def targets(markdown: bool) -> None:
+    """List the processors to compile for."""
+    from glowmcu import show
+
+    show.table(out, "targets", show.target_rows(), markdown)
+
+
+@cli.command()
+@click.option("--markdown", is_flag=True, help="As a table for the documentation.")
+def boards(markdown: bool) -> None:
+    """List the boards that `run` and `verify` can emulate."""
+    from glowmcu import show
+
+    show.table(out, "boards", show.board_rows(), markdown)
+
+
+@cli.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep the generated C in this folder.",
+)
+@click.option(
+    "--board", default="mps2-an386", show_default=True, metavar="NAME", help="Board to emulate."
+)
+def demo(output: Path | None, board: str) -> None:
+    """Quantize, compile and run a small digit recogniser, on the host and on an emulated board."""
+    from glowmcu.demo.show import run_demo
+
+    with progress(False) as report:
+        run_demo(out, board, output, report)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; exit with 0 (done), 1 (user error), 2 (usage), 3 (fault in glowmcu)."""
+    sys.exit(_status(arguments))
+
+
+def _status(arguments: list[str] | None) -> int:
+    try:
+        cli.main(arguments, prog_name="glowmcu", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as error:
+        error.show()
+        return USAGE
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        err.print("stopped")
+        return 130
+    except GlowmcuError as error:
+        for problem in error.problems:
+            err.print(f"error: {problem}", markup=False)
+        return USER_ERROR
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception:
+        traceback.print_exc()
+        err.print("This is a fault in glowmcu: please report it with the text above and the model.")
+        return INTERNAL
+    return OK
+
+
+if __name__ == "__main__":
+    main()

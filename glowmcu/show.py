@@ -1,0 +1,220 @@
+"""What the command line prints: tables, summaries, dumps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glowmcu.core.types import Array
+from glowmcu.errors import OptionError
+from glowmcu.graph import printer as graph_printer
+from glowmcu.graph.graph import Graph
+from glowmcu.instr import printer as function_printer
+from glowmcu.instr.function import Function
+
+if TYPE_CHECKING:
+    from glowmcu.driver import Compilation
+    from glowmcu.verify.compare import Comparison, Difference
+
+Rows = tuple[Sequence[str], list[Sequence[str]]]
+"""Headings and rows of a table."""
+
+
+def table(console: Console, title: str, rows: Rows, markdown: bool = False) -> None:
+    """Print a table, or its Markdown for the documentation."""
+    headings, body = rows
+    if markdown:
+        console.print(markdown_table(rows), markup=False)
+        return
+    shown = Table(title=title, box=None, title_justify="left", header_style="bold", pad_edge=False)
+    for heading in headings:
+        numeric = all(row[len(shown.columns)].replace(",", "").isdigit() for row in body)
+        shown.add_column(heading, justify="right" if body and numeric else "left")
+    for row in body:
+        shown.add_row(*(escape(cell) for cell in row))
+    console.print(shown)
+
+
+def markdown_table(rows: Rows) -> str:
+    """Return headings and rows as a Markdown table."""
+    headings, body = rows
+    lines = [headings, ["---"] * len(headings), *body]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines)
+
+
+def pass_rows() -> Rows:
+    """Every pass in order of execution, with its description."""
+    from glowmcu.driver import function_passes
+    from glowmcu.options import Options
+    from glowmcu.passes import GRAPH_PASSES
+
+    named = [("graph", p) for p in GRAPH_PASSES]
+    named += [("function", p) for p in function_passes(Options())]  # type: ignore[misc]
+    body = [(str(i + 1), level, p.name, p.summary) for i, (level, p) in enumerate(named)]
+    return ("", "level", "pass", "what it does"), body  # type: ignore[return-value]
+
+
+def operator_rows(name: str | None) -> Rows:
+    """The ONNX operators with an importer, or one of them."""
+    import glowmcu.ops  # noqa: F401 - importing the cards fills the table
+    from glowmcu.ops.base import IMPORTERS
+
+    if name is not None and not any(op == name for _, op in IMPORTERS):
+        raise OptionError(
+            f"there is no importer for the operator '{name}'",
+            hint="operators that ONNX defines by a function body are expanded and work as well",
+        )
+    body = []
+    for (domain, op), importer in sorted(IMPORTERS.items()):
+        if name in (None, op):
+            lines = " ".join((importer.__doc__ or "").split())
+            text = lines if name else lines.split(". ")[0]
+            body.append((f"{domain}.{op}" if domain else op, text))
+    return ("operator", "what is supported"), body  # type: ignore[return-value]
+
+
+def target_rows() -> Rows:
+    """The built-in targets."""
+    from glowmcu.targets.target import TARGETS
+
+    body = [
+        (t.name, t.summary, ", ".join(sorted(t.capabilities)) or "c99", " ".join(t.flags))
+        for t in TARGETS.values()
+    ]
+    return ("target", "what", "capabilities", "compiler flags"), body  # type: ignore[return-value]
+
+
+def board_rows() -> Rows:
+    """The boards that can be emulated."""
+    from glowmcu.verify.board import list_boards
+
+    body = [
+        (b.name, b.target, f"{b.flash_bytes // 1024} KiB", f"{b.ram_bytes // 1024} KiB", b.summary)
+        for b in list_boards()
+    ]
+    return ("board", "target", "flash", "RAM", "what"), body  # type: ignore[return-value]
+
+
+def summary(console: Console, compilation: Compilation, folder: Path) -> None:
+    """Print what was made: files, flash, RAM, MACs."""
+    report = compilation.unit.report
+    console.print(f"[bold]{escape(compilation.unit.name)}[/] for {compilation.target.name}")
+    console.print(
+        f"  arena    {report['arena_bytes']:>10,} bytes of RAM"
+        f" (no plan can be below {compilation.plan.lower_bound:,})"
+    )
+    console.print(f"  weights  {report['weights_bytes']:>10,} bytes of flash")
+    console.print(f"  MACs     {report['macs']:>10,} per inference")
+    console.print(
+        f"  written to {escape(str(folder))}: {len(compilation.unit.files)} files;"
+        f" start with {compilation.unit.name}.h"
+    )
+
+
+def layers(console: Console, compilation: Compilation) -> None:
+    """Print one row per instruction: kernel, MACs, memory."""
+    body: list[Sequence[str]] = []
+    for number, layer in enumerate(compilation.unit.report["layers"]):
+        first, last = layer["lifetime"]
+        body.append(
+            (
+                str(number),
+                layer["op"],
+                layer["name"],
+                layer["kernel"],
+                f"{layer['macs']:,}",
+                f"{layer['output_bytes']:,}",
+                f"{layer['offset']:,}",
+                f"{first}-{last}",
+            )
+        )
+    headings = ("", "instruction", "layer", "kernel", "MACs", "bytes", "offset", "live")
+    table(console, compilation.unit.name, (headings, body))
+    console.print(f"arena {compilation.plan.size:,} bytes, bound {compilation.plan.lower_bound:,}")
+
+
+def stage_text(compilation: Compilation, stage: str) -> str:
+    """Return the dump of a compilation at one stage."""
+    if stage == "imported":
+        return graph_printer.dump(compilation.imported)
+    if stage == "graph":
+        return graph_printer.dump(compilation.graph)
+    plan = compilation.plan
+    return function_printer.dump(compilation.function, plan.offsets, plan.lifetimes)
+
+
+def dump_any(subject: object) -> str:
+    """Return the text of a graph, a function or what is text already."""
+    if isinstance(subject, Graph):
+        return graph_printer.dump(subject)
+    if isinstance(subject, Function):
+        return function_printer.dump(subject)
+    return str(subject)
+
+
+def memory_map(compilation: Compilation, width: int) -> str:
+    """Return the arena over time as text."""
+    from glowmcu.memory.draw import draw_text
+
+    return draw_text(compilation.function, compilation.plan, width)
+
+
+def comparisons(console: Console, results: Sequence[Comparison]) -> None:
+    """Print one row per pair of levels, and the layers that differ more than they may."""
+    body: list[Sequence[str]] = []
+    for result in results:
+        worst = _worst(result.layers.values())
+        outputs = _worst(result.outputs.values())
+        verdict = "-" if not result.judged else "same" if result.passed else "DIFFERENT"
+        body.append(
+            (
+                result.title,
+                str(len(result.layers)),
+                worst,
+                outputs,
+                verdict,
+                result.first or "" if result.judged else "",
+            )
+        )
+    headings = ("levels", "layers", "worst layer", "network outputs", "", "first that differs")
+    table(console, "verification", (headings, body))
+
+
+def _worst(found: Any) -> str:
+    differences: list[Difference] = list(found)
+    if not differences:
+        return "-"
+    if all(d.lsb is not None for d in differences):
+        return f"{max(d.lsb or 0 for d in differences)} LSB"
+    worst = max(d.relative for d in differences)
+    return f"{worst:.1e} of the range"
+
+
+def arrays(console: Console, results: Mapping[str, Array]) -> None:
+    """Print arrays in short."""
+    for name, array in results.items():
+        text = np.array2string(array, threshold=40, edgeitems=4, max_line_width=console.width)
+        console.print(f"{name} {array.dtype}{list(array.shape)}\n{text}", markup=False)
+
+
+def write_arrays(path: Path, results: Mapping[str, Array]) -> None:
+    """Write arrays into an .npz file."""
+    try:
+        with path.open("wb") as file:
+            np.savez(file, **dict(results))  # type: ignore[arg-type]
+    except OSError as error:
+        raise OptionError(f"cannot write '{path}'", why=str(error)) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"cannot write '{path}'", why=str(error)) from None
