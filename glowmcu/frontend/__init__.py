@@ -1,1 +1,7 @@
-"""ONNX in, Graph out."""
+"""ONNX to Graph: opset differences, function bodies, shapes bound, bad files refused."""
+
+from __future__ import annotations
+
+from glowmcu.frontend.load import Imported, load
+
+__all__ = ["Imported", "load"]

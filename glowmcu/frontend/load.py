@@ -1,0 +1,92 @@
+"""load(): the whole import as one function, the place to start reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from glowmcu.errors import InvalidModelError
+from glowmcu.frontend.functions import local_functions
+from glowmcu.frontend.importer import Importer, refuse_sparse
+from glowmcu.frontend.read import opsets, read
+from glowmcu.frontend.scope import Scope
+from glowmcu.frontend.settle import Budget, Settler
+from glowmcu.frontend.shapes import bind_inputs
+from glowmcu.frontend.tensors import TensorReader
+from glowmcu.graph.graph import Graph, Value
+from glowmcu.graph.verify import verify
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model as a graph. `notes` are the assumptions made, `sha256` is of the file's bytes
+    followed by those of its external data.
+    """
+
+    graph: Graph
+    notes: tuple[str, ...]
+    sha256: str
+    name: str
+    opset: int
+
+
+def load(
+    model: str | Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> Imported:
+    """Read an ONNX model; `shapes` maps input names to shapes or dimension names to one size.
+
+    Raises InvalidModelError, UnsupportedError or OptionError, with everything that is wrong.
+    """
+    try:
+        return _load(model, shapes or {})
+    except UnicodeDecodeError as error:
+        raise InvalidModelError("a name in the model is not valid UTF-8") from error
+
+
+def _load(
+    model: str | Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]
+) -> Imported:
+    source = read(model)
+    graph = source.proto.graph
+    versions = opsets(source)
+    reader = TensorReader(source)
+    scope = Scope(versions)
+    refuse_sparse(graph)
+    _check_names(graph)
+    names = [t.name for t in graph.initializer]
+    inputs = bind_inputs(graph, names, shapes, source.notes)
+    settler = Settler(Budget.of(source.size))
+    importer = Importer(reader, local_functions(source.proto), settler)
+    importer.constants(graph.initializer, scope)
+    for value in inputs:
+        settler.add(value)
+        scope.values[value.name] = value
+    outputs = tuple(o.name for o in graph.output)
+    importer.nodes(graph.node, scope, outputs, "")
+    importer.raise_problems()
+    result = Graph(source.name, inputs, _outputs(scope, outputs), outputs)
+    verify(result)
+    return Imported(
+        result, tuple(source.notes), source.hash.hexdigest(), source.name, versions.get("", 0)
+    )
+
+
+def _check_names(graph: onnx.GraphProto) -> None:
+    for what, names in (
+        ("input", [i.name for i in graph.input]),
+        ("output", [o.name for o in graph.output]),
+    ):
+        if not all(names):
+            raise InvalidModelError(f"an {what} of the model has no name")
+        if twice := [n for n in names if names.count(n) > 1]:
+            raise InvalidModelError(f"the {what} '{twice[0]}' is listed twice")
+    if not graph.output:
+        raise InvalidModelError("the model has no output")
+
+
+def _outputs(scope: Scope, names: tuple[str, ...]) -> tuple[Value, ...]:
+    values = [scope.value(n) for n in names]
+    return tuple(v for v in values if v is not None)

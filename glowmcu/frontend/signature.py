@@ -1,0 +1,153 @@
+"""A node against ONNX's own schema: operand count, attributes and element types; output types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+from onnx import numpy_helper
+from onnx.defs import OpSchema
+
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
+from glowmcu.core.types import TensorType
+from glowmcu.frontend.tensors import ELEM_TYPES, LARGEST, dtype_of
+from glowmcu.graph.graph import Value
+
+HARMLESS = frozenset({"consumed_inputs", "momentum", "ratio", "seed"})
+"""Attributes that mean nothing at inference."""
+
+_ONNX_NAMES: dict[DType, str] = {
+    dtypes.F16: "float16",
+    dtypes.BF16: "bfloat16",
+    dtypes.F32: "float",
+    dtypes.F64: "double",
+    dtypes.BOOL: "bool",
+} | {t: ("int" if t.kind == "int" else "uint") + str(t.bits) for t in dtypes.ALL if t.is_integer}
+_SMALL = 1024
+
+
+def schema_of(op_type: str, opset: int, domain: str) -> OpSchema | None:
+    """Return the schema that holds for an operator in an opset, None if ONNX has none."""
+    try:
+        return onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def mistake(schema: OpSchema, node: onnx.NodeProto, inputs: tuple[Value | None, ...]) -> str | None:
+    """Say what in a node contradicts its schema, None if nothing does."""
+    found = _wrong_count(schema, node) or _wrong_attribute(schema, node)
+    return found or _wrong_input(schema, inputs)
+
+
+def _wrong_count(schema: OpSchema, node: onnx.NodeProto) -> str | None:
+    for what, count, low, high in (
+        ("inputs", len(node.input), schema.min_input, schema.max_input),
+        ("outputs", len(node.output), schema.min_output, schema.max_output),
+    ):
+        if not low <= count <= high:
+            wanted = f"{low}" if low == high else f"{low} to {high}"
+            wanted = f"at least {low}" if high > 10_000 else wanted
+            return f"the node has {count} {what}; the operator has {wanted}"
+    return None
+
+
+def _wrong_attribute(schema: OpSchema, node: onnx.NodeProto) -> str | None:
+    kinds = onnx.AttributeProto.AttributeType
+    given = {a.name: a for a in node.attribute}
+    for name, declared in schema.attributes.items():
+        if name not in given:
+            if declared.required:
+                return f"attribute '{name}' is missing"
+            continue
+        kind: Any = declared.type
+        want, have = str(kind.name), kinds.Name(given[name].type)
+        if want != have:
+            return f"attribute '{name}' is of kind {have.lower()}, not {want.lower()}"
+    return None
+
+
+def _wrong_input(schema: OpSchema, inputs: tuple[Value | None, ...]) -> str | None:
+    if not schema.inputs:
+        return None
+    bound: dict[str, tuple[int, DType]] = {}
+    for number, value in enumerate(inputs):
+        formal: Any = schema.inputs[min(number, len(schema.inputs) - 1)]
+        if value is None:
+            if formal.option == OpSchema.FormalParameterOption.Single:
+                return f"input {number} ({formal.name}) is missing"
+            continue
+        dtype = value.type.dtype
+        if f"tensor({_ONNX_NAMES[dtype]})" not in set(formal.types):
+            return f"input {number} ({formal.name}) cannot be {dtype} in this opset"
+        if not formal.is_homogeneous:
+            continue
+        type_name = str(formal.type_str)
+        first, same = bound.setdefault(type_name, (number, dtype))
+        if same != dtype:
+            return f"input {number} is {dtype} and input {first} is {same}; they must be the same"
+    return None
+
+
+def ignored_attribute(
+    schema: OpSchema | None, attributes: Mapping[str, Any], used: set[str], node: onnx.NodeProto
+) -> str | None:
+    """Return the name of an attribute that the importer ignored and that may change the result."""
+    for attribute in node.attribute:
+        name: str = attribute.name
+        if name in used or name in HARMLESS or name not in attributes:
+            continue
+        declared = schema.attributes.get(name) if schema else None
+        if declared is None or not _is_default(attribute, declared.default_value):
+            return name
+    return None
+
+
+def _is_default(attribute: onnx.AttributeProto, default: onnx.AttributeProto) -> bool:
+    if not default.name:
+        return False
+    get = onnx.helper.get_attribute_value
+    same: bool = attribute.type == default.type and get(attribute) == get(default)
+    return same
+
+
+def type_proto(type_: TensorType) -> onnx.TypeProto:
+    """Return a TensorType as ONNX writes it."""
+    return onnx.helper.make_tensor_type_proto(ELEM_TYPES[type_.dtype], type_.shape)
+
+
+def inferred_types(
+    schema: OpSchema | None, node: onnx.NodeProto, inputs: tuple[Value | None, ...], opset: int
+) -> dict[str, TensorType]:
+    """Return the output types that ONNX's own inference finds; nothing where it does not know.
+
+    They stand in for the outputs of a node that could not be imported, so that the nodes after it
+    are still checked.
+    """
+    if schema is None or not schema.has_type_and_shape_inference_function:
+        return {}
+    pairs = [(n, v) for n, v in zip(node.input, inputs, strict=True) if v is not None]
+    types = {name: type_proto(v.type) for name, v in pairs}
+    data = {
+        name: numpy_helper.from_array(v.data, name)
+        for name, v in pairs
+        if v.data is not None and v.data.size <= _SMALL and v.type.dtype.is_integer
+    }
+    imports = [onnx.helper.make_opsetid("", opset)]
+    try:
+        found = onnx.shape_inference.infer_node_outputs(
+            schema, node, types, data, opset_imports=imports
+        )
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, TypeError):
+        return {}
+    result: dict[str, TensorType] = {}
+    for name, proto in found.items():
+        tensor = proto.tensor_type
+        if tensor.elem_type not in ELEM_TYPES.values() or not tensor.HasField("shape"):
+            continue
+        if all(d.HasField("dim_value") and 0 <= d.dim_value < LARGEST for d in tensor.shape.dim):
+            shape = tuple(int(d.dim_value) for d in tensor.shape.dim)
+            result[name] = TensorType(dtype_of(tensor.elem_type, name), shape)
+    return result
