@@ -12,9 +12,9 @@ import onnx
 from glowmcu import frontend, quantize
 from glowmcu.core.passes import Pass, PassRecord, Runner, Stopped, Trace, as_pass
 from glowmcu.core.types import Array
-from glowmcu.emit.emitter import ModelInfo, emit
-from glowmcu.emit.names import c_name
-from glowmcu.emit.unit import CodeUnit
+from glowmcu.emit.emitter import emit
+from glowmcu.emit.names import check_model_name, model_name
+from glowmcu.emit.unit import CodeUnit, ModelInfo
 from glowmcu.errors import DoesNotFitError, OptionError
 from glowmcu.frontend.samples import Samples, load_samples
 from glowmcu.graph import printer as graph_printer
@@ -83,7 +83,7 @@ def compile_network(
     machine = target(options.target)
     progress("importing")
     imported = frontend.load(model, options.shapes)
-    name = c_name(options.name or imported.name, given=bool(options.name))
+    name = check_model_name(options.name) if options.name else model_name(imported.name)
 
     progress("simplifying the graph")
     graphs = Runner(verify_graph, graph_printer.dump, lambda g: len(g.nodes()), trace)
@@ -107,7 +107,7 @@ def compile_network(
     progress("writing C")
     records = (*graphs.records, *functions.records)
     notes = (*imported.notes, *islands(graph))
-    info = ModelInfo(imported.name, imported.sha256, notes, records)
+    info = ModelInfo(imported.name, imported.sha256, notes, records, imported.opset)
     unit = emit(function, layout, machine, replace(options, name=name), info)
     return Compilation(
         imported.model,

@@ -7,21 +7,17 @@ network's outputs are compared as well, end to end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from glowmcu.core.types import Array, TensorType, dequantize
-from glowmcu.graph.evaluate import evaluate_all, evaluate_node
+from glowmcu.graph.evaluate import evaluate_node
 from glowmcu.graph.graph import Node, Value
 from glowmcu.instr import evaluate as instr
-from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.instruction import Instruction, arrays_of
-from glowmcu.verify.board import run_on_board
-from glowmcu.verify.host import HostLibrary
-from glowmcu.verify.reference import Reference
+from glowmcu.instr.instruction import Instruction
 
 if TYPE_CHECKING:
     from glowmcu.graph.graph import Graph
