@@ -1,0 +1,184 @@
+"""Run a network on a board under QEMU: samples in, the outputs of every sample out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from glowmcu import resources
+from glowmcu.core.types import Array
+from glowmcu.emit.unit import CodeUnit, Slot
+from glowmcu.errors import InvalidModelError, VerificationError
+from glowmcu.targets.board import Board, board, list_boards
+from glowmcu.verify.image import Footprint, build_image, function_at, measure
+from glowmcu.verify.tools import find_tool
+
+__all__ = ["Board", "BoardRun", "board", "list_boards", "run", "run_on_board"]
+
+Trace = tuple[tuple[Array, ...], ...]
+
+_TRACE_HEADER = """\
+#include <stdint.h>
+void board_trace(int32_t layer);
+#define {name}_HOOK_END(layer) board_trace(layer)
+"""
+
+
+@dataclass(frozen=True)
+class BoardRun:
+    """What a run on a board gave.
+
+    outputs    per sample: arrays by output name
+    trace      per sample and layer: the results of the layer as stored, where kept
+    stack      bytes of stack that were used at most
+    footprint  flash and RAM of the whole image
+    """
+
+    outputs: list[dict[str, Array]]
+    trace: list[Trace]
+    stack: int
+    footprint: Footprint
+
+
+def run_on_board(
+    unit: CodeUnit, on: Board, feeds: Sequence[Mapping[str, Array]], timeout: float = 60.0
+) -> list[dict[str, Array]]:
+    """Return the outputs of every sample of `feeds` (arrays by input name), computed on `on`."""
+    return run(unit, on, feeds, timeout=timeout).outputs
+
+
+def run(
+    unit: CodeUnit,
+    on: Board,
+    feeds: Sequence[Mapping[str, Array]],
+    *,
+    timeout: float = 60.0,
+    trace: bool = False,
+    optimize: str = "-O2",
+) -> BoardRun:
+    """Build an image of `unit` for the board `on` and run it once, on all samples, in QEMU.
+
+    Raises DoesNotFitError, ToolMissingError, or VerificationError for a fault or a time-out.
+    """
+    emulator = find_tool(on.qemu[0])
+    with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
+        folder = Path(name)
+        sources = {"board_main.c": _main_source(unit, trace)}
+        flags: tuple[str, ...] = ()
+        if trace:
+            sources["board_trace.h"] = _TRACE_HEADER.format(name=unit.name)
+            flags = ("-include", "board_trace.h")
+        image = build_image(unit, on, sources, folder, optimize=optimize, flags=flags)
+        (folder / "inputs.bin").write_bytes(_encode(unit, feeds))
+        _emulate([emulator, *on.qemu[1:]], on, image, timeout)
+        result = (folder / "outputs.bin").read_bytes()
+        outputs, stack = _decode(unit, result, len(feeds))
+        traced = _decode_trace(unit, folder / "trace.bin", len(feeds)) if trace else []
+        return BoardRun(outputs, traced, stack, measure(image, on))
+
+
+def _emulate(qemu: list[str], on: Board, image: Path, timeout: float) -> None:
+    command = [
+        *(*qemu, "-display", "none", "-monitor", "none", "-serial", "none"),
+        *("-semihosting-config", "enable=on,target=native", "-kernel", image.name),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=image.parent,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise VerificationError(
+            f"the network did not finish within {timeout:g} s on the board {on.name}",
+            hint="allow more time or run fewer samples",
+        ) from None
+    if done.returncode != 0:
+        raise VerificationError(
+            f"the network failed on the board {on.name}",
+            why=_failure(done.stdout + done.stderr, done.returncode, image),
+        )
+
+
+def _failure(text: str, status: int, image: Path) -> str:
+    """Return what the program or the emulator said, with the function of the faulting address."""
+    fault = re.search(r"^fault: (.*)$", text, re.MULTILINE)
+    if fault is None:
+        said = text.strip().splitlines()
+        return f"the emulator ended with status {status}" + (f": {said[0]}" if said else "")
+    at = re.search(r"pc 0x([0-9a-f]+)", fault[1])
+    function = function_at(image, int(at[1], 16)) if at else ""
+    return fault[1] + (f" in {function}()" if function else "")
+
+
+def _main_source(unit: CodeUnit, trace: bool) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(resources.folder("templates") / "board"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.get_template("main.c.j2").render(
+        name=unit.name,
+        inputs=unit.inputs,
+        outputs=unit.outputs,
+        layers=unit.layers if trace else (),
+    )
+
+
+def _encode(unit: CodeUnit, feeds: Sequence[Mapping[str, Array]]) -> bytes:
+    """Return the contents of inputs.bin: the number of samples, then the inputs of each."""
+    parts = [np.uint32(len(feeds)).tobytes()]
+    for feed in feeds:
+        for slot in unit.inputs:
+            if slot.name not in feed:
+                raise InvalidModelError(f"there is no value for the input '{slot.name}'")
+            parts.append(_checked(np.asarray(feed[slot.name]), slot).tobytes())
+    return b"".join(parts)
+
+
+def _checked(array: Array, slot: Slot) -> Array:
+    dtype, shape = slot.type.dtype.numpy, slot.type.shape
+    if array.dtype != dtype or array.shape != shape:
+        raise InvalidModelError(
+            f"the value for the input '{slot.name}' has the wrong type",
+            why=f"it is {array.dtype}{list(array.shape)}, the network takes {dtype}{list(shape)}",
+        )
+    return array
+
+
+def _decode(unit: CodeUnit, data: bytes, samples: int) -> tuple[list[dict[str, Array]], int]:
+    """Return the outputs in outputs.bin, and the bytes of stack used."""
+    stream = BytesIO(data)
+    results = [{slot.name: _array(stream, slot) for slot in unit.outputs} for _ in range(samples)]
+    return results, int(np.frombuffer(stream.read(4), np.uint32)[0])
+
+
+def _decode_trace(unit: CodeUnit, file: Path, samples: int) -> list[Trace]:
+    """Return the arrays in trace.bin: per sample and layer the results of the layer."""
+    with file.open("rb") as stream:
+        return [
+            tuple(tuple(_array(stream, slot) for slot in layer) for layer in unit.layers)
+            for _ in range(samples)
+        ]
+
+
+def _array(stream: BinaryIO, slot: Slot) -> Array:
+    data = stream.read(slot.type.nbytes)
+    return np.frombuffer(data, slot.type.dtype.numpy).reshape(slot.type.shape).copy()

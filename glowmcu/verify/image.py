@@ -1,0 +1,135 @@
+"""Firmware images: compile and link a code unit for a board, and measure the result."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from glowmcu.emit.unit import CodeUnit
+from glowmcu.errors import DoesNotFitError, OptionError, VerificationError
+from glowmcu.targets.board import Board, common_folder
+from glowmcu.targets.target import target
+from glowmcu.verify.tools import find_tool
+
+# -ffp-contract=off: a fused multiply-add would round differently from the host.
+_FLAGS = (
+    "-std=c99",
+    "-ffp-contract=off",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-nostartfiles",
+    "-Wl,--gc-sections",
+)
+_C_LIBRARY = {
+    "arm-none-eabi-": "--specs=nano.specs",
+    "riscv64-unknown-elf-": "--specs=picolibc.specs",
+}
+_ALLOCATED = 0x2  # flag of an ELF section that takes memory
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes that an image occupies; ram includes the stack reserved for it."""
+
+    flash: int
+    ram: int
+
+
+def build_image(
+    unit: CodeUnit,
+    board: Board,
+    sources: Mapping[str, str],
+    folder: Path,
+    *,
+    optimize: str = "-O2",
+    flags: tuple[str, ...] = (),
+) -> Path:
+    """Compile `unit` with `sources` (C text by file name, among it main) for `board`.
+
+    Every file is written to `folder`; returns the path of the ELF file in it. Raises
+    DoesNotFitError if flash or RAM is too small.
+    """
+    _check_target(unit, board)
+    processor = target(board.target)
+    compiler = find_tool(processor.compiler + "gcc")
+    files = {**unit.files, **sources, "link.ld": board.linker_script()}
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    common = common_folder()
+    startup = [str(common / name) for name in ("startup.c", "semihosting.c", board.startup)]
+    command = [
+        *(compiler, *processor.flags, _C_LIBRARY[processor.compiler]),
+        *(*_FLAGS, optimize, *flags),
+        *("-I", ".", "-I", str(common)),
+        *(name for name in files if name.endswith(".c")),
+        *startup,
+        *("-T", "link.ld", "-lm", "-o", "image.elf"),
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _build_error(done.stderr, unit, board)
+    return folder / "image.elf"
+
+
+def _check_target(unit: CodeUnit, board: Board) -> None:
+    missing = unit.target.capabilities - target(board.target).capabilities
+    if missing:
+        raise OptionError(
+            f"code for {unit.target.name} does not run on the board {board.name}",
+            why=f"its {board.target} has no {', '.join(sorted(missing))}",
+            hint=f"compile for the target {board.target}",
+        )
+
+
+def _build_error(message: str, unit: CodeUnit, board: Board) -> Exception:
+    overflows = dict(re.findall(r"region [`'](\w+)' overflowed by (\d+) bytes?", message))
+    if overflows:
+        parts = [
+            f"{region} of {board.memory[region].length} bytes is {count} bytes too small"
+            for region, count in sorted((name.lower(), n) for name, n in overflows.items())
+        ]
+        return DoesNotFitError(
+            f"the network does not fit the board {board.name}",
+            why=f"{', '.join(parts)}; the arena takes {unit.arena_size} bytes",
+            hint="quantize it, or choose a board with more memory",
+        )
+    errors = [line for line in message.splitlines() if "error" in line or "undefined" in line]
+    return VerificationError(
+        f"the C code does not build for the board {board.name}",
+        why="\n         ".join(errors[:5] or message.splitlines()[-5:]),
+    )
+
+
+def measure(image: Path, board: Board) -> Footprint:
+    """Return how many bytes of flash and RAM the ELF file `image` occupies on `board`."""
+    flash = ram = 0
+    with image.open("rb") as stream:
+        for section in ELFFile(stream).iter_sections():
+            header = section.header
+            if not header.sh_flags & _ALLOCATED or not header.sh_size:
+                continue
+            in_ram = header.sh_addr in board.memory["ram"]
+            ram += header.sh_size if in_ram else 0
+            # initialised data take flash too, from where the startup copies them
+            flash += header.sh_size if not in_ram or header.sh_type == "SHT_PROGBITS" else 0
+    return Footprint(flash, ram)
+
+
+def function_at(image: Path, address: int) -> str:
+    """Return the name of the function that holds the code at `address`; "" where there is none."""
+    with image.open("rb") as stream:
+        symbols = ELFFile(stream).get_section_by_name(".symtab")
+        for symbol in symbols.iter_symbols() if isinstance(symbols, SymbolTableSection) else ():
+            start = symbol.entry.st_value & ~1  # bit 0 marks Thumb code
+            if (
+                symbol.entry.st_info.type == "STT_FUNC"
+                and start <= address < start + symbol.entry.st_size
+            ):
+                return str(symbol.name)
+    return ""

@@ -1,0 +1,63 @@
+"""Fixtures of all tests: programs and data; a test is skipped where they are missing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-tools",
+        action="store_true",
+        help="fail, instead of skipping, where a compiler or emulator is missing",
+    )
+
+
+def _need(request: pytest.FixtureRequest, *programs: str) -> None:
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        reason = f"not installed: {', '.join(missing)}"
+        if request.config.getoption("--require-tools"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(params=["gcc", "clang"])
+def cc(request: pytest.FixtureRequest) -> str:
+    """Name of a host C compiler; the test runs once with each."""
+    _need(request, request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def arm_gcc(request: pytest.FixtureRequest) -> str:
+    """Name of the Arm cross compiler."""
+    _need(request, "arm-none-eabi-gcc")
+    return "arm-none-eabi-gcc"
+
+
+@pytest.fixture
+def riscv_gcc(request: pytest.FixtureRequest) -> str:
+    """Name of the RISC-V cross compiler."""
+    _need(request, "riscv64-unknown-elf-gcc")
+    return "riscv64-unknown-elf-gcc"
+
+
+@pytest.fixture
+def qemu(request: pytest.FixtureRequest, arm_gcc: str, riscv_gcc: str) -> None:
+    """The cross compilers and the emulators of every board."""
+    _need(request, "qemu-system-arm", "qemu-system-riscv32")
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of models and data beside the checkout."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip("there is no folder 'shared' with models and data beside the checkout")
+    return folder
