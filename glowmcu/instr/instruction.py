@@ -55,6 +55,8 @@ class Instruction:
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     may_share: ClassVar[tuple[tuple[str, str], ...]] = ()
     """(output field, input field) pairs that may lie at the same address."""
+    is_copy: ClassVar[bool] = False
+    """True: the one output equals the one input byte for byte; nothing to do at one address."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, eq=False, kw_only=True)(cls)
@@ -79,6 +81,10 @@ class Instruction:
     def shares(self) -> tuple[tuple[str, str], ...]:
         """The may_share pairs that hold for this instruction with its kernel."""
         return self.may_share + (self.kernel.in_place(self) if self.kernel else ())
+
+    def roles(self) -> dict[str, str]:
+        """Return {operand field: in, out or inout} in order, absent operands included."""
+        return _roles(type(self))
 
     def operands(self) -> Iterator[Operand]:
         """Yield every operand that is present, in the order of the fields."""

@@ -15,6 +15,7 @@ class Copy(Instruction):
     bytes: int
 
     kernels = (Kernel("gm_copy"),)
+    is_copy = True
 
     def reference(self, x: Array) -> Array:
         return x.copy()

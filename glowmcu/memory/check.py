@@ -1,0 +1,173 @@
+"""Proof that a memory plan is sound, written apart from the code that makes plans.
+
+Three questions, none of which looks at the plan's own lifetimes: do buffers that hold something at
+the same time lie apart; does every instruction lay operands over one another only as it declares;
+and, walking through the function byte by byte, does every operand read what was last written there?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Protocol
+
+import numpy as np
+
+from glowmcu.core.passes import IllFormedError
+from glowmcu.core.types import Array
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction, Operand
+
+
+class Plan(Protocol):
+    """What is checked of a plan."""
+
+    @property
+    def offsets(self) -> Mapping[Buffer, int]:
+        """Address of every root buffer."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arena."""
+
+    @property
+    def align(self) -> int:
+        """Alignment of the arena."""
+
+
+def check(function: Function, plan: Plan) -> None:
+    """Raise IllFormedError, with names and addresses, unless the plan is sound."""
+    _check_bounds(function, plan)
+    _check_apart(function, plan)
+    for number, instruction in enumerate(function.instructions):
+        _check_operands(number, instruction, plan)
+    _check_contents(function, plan)
+
+
+def _check_bounds(function: Function, plan: Plan) -> None:
+    for buffer in function.buffers():
+        root = buffer.root
+        if root.kind == "constant":
+            continue
+        if root not in plan.offsets:
+            raise IllFormedError(f"the plan has no address for {root.name}")
+        start, stop = _addresses(buffer, plan)
+        if start < 0 or stop > plan.size:
+            raise IllFormedError(f"{_at(buffer, plan)} leaves the arena of {plan.size} bytes")
+        need = buffer.type.dtype.nbytes if buffer.kind != "scratch" else 4
+        if start % need or plan.align % need:
+            raise IllFormedError(f"{_at(buffer, plan)} is not aligned to {need} bytes")
+
+
+def _check_apart(function: Function, plan: Plan) -> None:
+    """Every two roots that are used over a common span of instructions must lie apart.
+
+    An instruction that both ends one and begins the other is left to the check of its operands.
+    """
+    used: dict[Buffer, list[int]] = {}
+    for buffer in function.inputs:
+        used.setdefault(buffer.root, []).append(-1)
+    for number, instruction in enumerate(function.instructions):
+        for buffer in _operand_buffers(instruction):
+            used.setdefault(buffer.root, []).append(number)
+    for buffer in function.outputs:
+        used.setdefault(buffer.root, []).append(len(function.instructions))
+    arena = [b for b in used if b.kind != "constant" and b.nbytes]
+    for one, other in combinations(arena, 2):
+        (a, b), (c, d) = _addresses(one, plan), _addresses(other, plan)
+        if b <= c or d <= a:
+            continue
+        start = max(min(used[one]), min(used[other]))
+        stop = min(max(used[one]), max(used[other]))
+        handed_over = start == stop and 0 <= start < len(function.instructions)
+        if start < stop or (start == stop and not handed_over):
+            raise IllFormedError(
+                f"{_at(one, plan)} and {_at(other, plan)} overlap and are both in use from "
+                f"instruction {start} to {stop}"
+            )
+
+
+def _check_operands(number: int, instruction: Instruction, plan: Plan) -> None:
+    """Overlapping operands must both be read, or be a declared pair at one address."""
+    operands = [o for o in instruction.operands() if o.buffer.root.kind != "constant"]
+    if instruction.scratch is not None:
+        operands.append(Operand("scratch", "out", instruction.scratch))
+    for one, other in combinations(operands, 2):
+        (a, b), (c, d) = _addresses(one.buffer, plan), _addresses(other.buffer, plan)
+        if b <= c or d <= a or one.role == other.role == "in":
+            continue
+        y, x = (one, other) if one.role == "out" else (other, one)
+        declared = (y.field, x.field) in instruction.shares()
+        in_place = (y.role, x.role) == ("out", "in") and a == c
+        if not (in_place and declared and y.buffer.nbytes <= x.buffer.nbytes):
+            raise IllFormedError(
+                f"instruction {number} {type(instruction).__name__} '{instruction.name}' does not "
+                f"allow {y.field} {_at(y.buffer, plan)} over {x.field} {_at(x.buffer, plan)}"
+            )
+
+
+def _check_contents(function: Function, plan: Plan) -> None:
+    """Walk through the function: what a root would hold alone, the arena must hold in its place."""
+    arena = np.zeros(plan.size, np.int32)
+    alone: dict[Buffer, Array] = {}
+
+    def own(buffer: Buffer) -> Array:
+        memory = alone.setdefault(buffer.root, np.zeros(buffer.root.nbytes, np.int32))
+        return memory[buffer.root_offset : buffer.root_offset + buffer.nbytes]
+
+    def write(buffer: Buffer, token: int) -> None:
+        start, stop = _addresses(buffer, plan)
+        arena[start:stop] = own(buffer)[:] = token
+
+    def read(buffer: Buffer, reader: str) -> None:
+        start, stop = _addresses(buffer, plan)
+        expected = own(buffer)
+        wrong = np.flatnonzero((expected != 0) & (arena[start:stop] != expected))
+        if len(wrong):
+            by = _writer(function, int(arena[start + wrong[0]]))
+            raise IllFormedError(
+                f"{reader} reads {_at(buffer, plan)}, but byte {start + wrong[0]} was overwritten "
+                f"by {by}"
+            )
+
+    token = 0
+    for buffer in function.inputs:
+        write(buffer, token := token + 1)
+    for number, instruction in enumerate(function.instructions):
+        for buffer in instruction.inputs():
+            if buffer.root.kind != "constant":
+                read(buffer, f"instruction {number} '{instruction.name}'")
+        written = list(instruction.outputs())
+        written += [instruction.scratch] if instruction.scratch else []
+        for buffer in written:
+            write(buffer, token := token + 1)
+    for buffer in function.outputs:
+        read(buffer, "the caller")
+
+
+def _writer(function: Function, token: int) -> str:
+    """Return the name of what made the token-th write."""
+    count = len(function.inputs)
+    if token <= count:
+        return "the caller"
+    for number, instruction in enumerate(function.instructions):
+        count += len(instruction.outputs()) + (instruction.scratch is not None)
+        if token <= count:
+            return f"instruction {number} '{instruction.name}'"
+    raise AssertionError(token)
+
+
+def _operand_buffers(instruction: Instruction) -> list[Buffer]:
+    scratch = [instruction.scratch] if instruction.scratch is not None else []
+    return [*(o.buffer for o in instruction.operands()), *scratch]
+
+
+def _addresses(buffer: Buffer, plan: Plan) -> tuple[int, int]:
+    start = plan.offsets[buffer.root] + buffer.root_offset
+    return start, start + buffer.nbytes
+
+
+def _at(buffer: Buffer, plan: Plan) -> str:
+    start, stop = _addresses(buffer, plan)
+    return f"{buffer.name} [{start}, {stop})"
