@@ -19,6 +19,24 @@ from glowmcu.targets.kernel import Kernel
 Ints = tuple[int, ...]
 
 
+def collapse(shape: Ints, *strides: Ints) -> tuple[Ints, tuple[Ints, ...]]:
+    """Drop dimensions of size 1 and merge neighbours that are one run in every tensor.
+
+    `strides` holds the strides of each tensor; the order of the elements stays.
+    """
+    sizes: list[int] = []
+    kept: list[Ints] = []
+    for size, steps in zip(shape, zip(*strides, strict=True), strict=True):
+        if size == 1:
+            continue
+        if kept and kept[-1] == tuple(size * s for s in steps):
+            sizes[-1], kept[-1] = sizes[-1] * size, steps
+        else:
+            sizes.append(size)
+            kept.append(steps)
+    return tuple(sizes), tuple(zip(*kept, strict=True)) if kept else ((),) * len(strides)
+
+
 @dataclass(frozen=True)
 class Move:
     """Elements y_offset + i . y_strides become those at x_offset + i . x_strides, i in shape."""
@@ -31,15 +49,7 @@ class Move:
 
     def collapsed(self) -> Move:
         """Drop dimensions of size 1 and merge those that are contiguous in x and in y."""
-        dims: list[tuple[int, int, int]] = []
-        for size, sx, sy in zip(self.shape, self.x_strides, self.y_strides, strict=True):
-            if size == 1:
-                continue
-            if dims and dims[-1][1] == size * sx and dims[-1][2] == size * sy:
-                dims[-1] = (dims[-1][0] * size, sx, sy)
-            else:
-                dims.append((size, sx, sy))
-        shape, x_strides, y_strides = zip(*dims, strict=True) if dims else ((), (), ())
+        shape, (x_strides, y_strides) = collapse(self.shape, self.x_strides, self.y_strides)
         return Move(shape, x_strides, y_strides, self.x_offset, self.y_offset)
 
     @property
@@ -69,8 +79,8 @@ def emit_move(b: Builder, y: Buffer, x: Buffer, move: Move) -> None:
         return
     if move.is_contiguous:
         size, count = y.type.dtype.nbytes, move.numel
-        target = _part(b, y, move.y_offset, count)
-        source = _part(b, x, move.x_offset, count)
+        target = part_of(b, y, move.y_offset, count)
+        source = part_of(b, x, move.x_offset, count)
         b.emit(Copy(y=target, x=source, bytes=count * size))
         return
     kind = StridedCopy if move.numel == y.type.numel else StridedInsert
@@ -87,7 +97,7 @@ def emit_move(b: Builder, y: Buffer, x: Buffer, move: Move) -> None:
     )
 
 
-def _part(b: Builder, buffer: Buffer, offset: int, count: int) -> Buffer:
+def part_of(b: Builder, buffer: Buffer, offset: int, count: int) -> Buffer:
     """Return `count` elements of a buffer as a view, the buffer itself where that is all of it."""
     if count == buffer.type.numel:
         return buffer
