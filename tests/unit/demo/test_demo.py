@@ -42,7 +42,7 @@ def test_training_learns_and_the_model_computes_the_same() -> None:
 
     x, y, held_out, labels = train.load_digits()
     np.testing.assert_array_equal(held_out, demo.held_out()[0])
-    weights = train.train(x, y, epochs=2)
+    weights = train.train(x, y, epochs=8)
     assert train.accuracy(weights, held_out, labels) > 0.8
     logits, _ = train.forward(weights, held_out[:4].transpose(0, 2, 3, 1), {})
     expected = ReferenceEvaluator(train.to_onnx(weights)).run(None, {"image": held_out[:4]})[0]
