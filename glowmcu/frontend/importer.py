@@ -92,7 +92,7 @@ class Importer:
         if wrong:
             self.invalid = True
             self._report(seen.problem(wrong))
-            return self._fail(node, scope, schema, seen, failed)
+            return self._fail(node, scope, None, seen, failed)
         seen.attributes = attributes_of(node, self._reader)
         if control:
             return self._control(node, scope, schema, seen)

@@ -22,8 +22,13 @@ from glowmcu.graph.verify import verify
 
 @dataclass(frozen=True)
 class Imported:
-    """A model as a graph. `notes` are the assumptions made, `sha256` is of the file's bytes
-    followed by those of its external data.
+    """A model as a graph.
+
+    notes   the assumptions made
+    sha256  of the file's bytes followed by those of its external data
+    name    the file's stem, else the name of the ONNX graph
+    opset   of the ai.onnx domain
+    model   the protobuf, external data read in
     """
 
     graph: Graph
@@ -31,6 +36,7 @@ class Imported:
     sha256: str
     name: str
     opset: int
+    model: onnx.ModelProto
 
 
 def load(
@@ -40,15 +46,6 @@ def load(
 
     Raises InvalidModelError, UnsupportedError or OptionError, with everything that is wrong.
     """
-    try:
-        return _load(model, shapes or {})
-    except UnicodeDecodeError as error:
-        raise InvalidModelError("a name in the model is not valid UTF-8") from error
-
-
-def _load(
-    model: str | Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]
-) -> Imported:
     source = read(model)
     graph = source.proto.graph
     versions = opsets(source)
@@ -57,7 +54,7 @@ def _load(
     refuse_sparse(graph)
     _check_names(graph)
     names = [t.name for t in graph.initializer]
-    inputs = bind_inputs(graph, names, shapes, source.notes)
+    inputs = bind_inputs(graph, names, shapes or {}, source.notes)
     settler = Settler(Budget.of(source.size))
     importer = Importer(reader, local_functions(source.proto), settler)
     importer.constants(graph.initializer, scope)
@@ -70,7 +67,12 @@ def _load(
     result = Graph(source.name, inputs, _outputs(scope, outputs), outputs)
     verify(result)
     return Imported(
-        result, tuple(source.notes), source.hash.hexdigest(), source.name, versions.get("", 0)
+        result,
+        tuple(source.notes),
+        source.hash.hexdigest(),
+        source.name,
+        versions.get("", 0),
+        source.proto,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from glowmcu.errors import InvalidModelError, UnsupportedError
 
@@ -48,6 +48,7 @@ def read(model: str | Path | bytes | onnx.ModelProto) -> Source:
         data = _read_file(path)
         folder, stem, where = path.parent, path.stem, f"file '{path}'"
         proto = _parse(data, where)
+    _check_text(proto, where)
     if not proto.HasField("graph"):
         raise InvalidModelError("the model has no graph", where=where)
     name = stem or proto.graph.name or "model"
@@ -83,6 +84,23 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
             hint="check the download, or export the model again",
         ) from error
     return proto
+
+
+def _check_text(message: Message, where: str) -> None:
+    """Refuse names that are not UTF-8: protobuf hands them out as bytes."""
+    for descriptor, content in message.ListFields():
+        items = (content,) if isinstance(content, (str, bytes, Message)) else content
+        if descriptor.type == descriptor.TYPE_MESSAGE:
+            for item in items:
+                _check_text(item, where)
+        elif descriptor.type == descriptor.TYPE_STRING and descriptor.name != "doc_string":
+            for item in items:
+                if not isinstance(item, str):
+                    raise InvalidModelError(
+                        f"the model has a {descriptor.name} that is not UTF-8: {item!r}",
+                        where=where,
+                        hint="the file is damaged; export it again",
+                    )
 
 
 def opsets(source: Source) -> dict[str, int]:

@@ -26,6 +26,13 @@ _ONNX_NAMES: dict[DType, str] = {
     dtypes.BOOL: "bool",
 } | {t: ("int" if t.kind == "int" else "uint") + str(t.bits) for t in dtypes.ALL if t.is_integer}
 _SMALL = 1024
+_INFERENCE_ERRORS = (
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+)
 
 
 def schema_of(op_type: str, opset: int, domain: str) -> OpSchema | None:
@@ -140,7 +147,7 @@ def inferred_types(
         found = onnx.shape_inference.infer_node_outputs(
             schema, node, types, data, opset_imports=imports
         )
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, TypeError):
+    except _INFERENCE_ERRORS:
         return {}
     result: dict[str, TensorType] = {}
     for name, proto in found.items():

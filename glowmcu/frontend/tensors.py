@@ -72,7 +72,10 @@ def check_size(shape: tuple[int, ...], dtype: DType, what: str) -> None:
 
 @dataclass(frozen=True)
 class TensorReader:
-    """Reads the tensors of one model, external ones from inside the model's folder only."""
+    """Reads the tensors of one model, external ones from inside the model's folder only.
+
+    External data becomes part of the protobuf, which then stands on its own.
+    """
 
     source: Source
 
@@ -84,9 +87,9 @@ class TensorReader:
         if tensor.HasField("segment"):
             raise UnsupportedError(f"{what} is stored in segments")
         if tensor.data_location == _P.EXTERNAL:
-            raw = self._external(tensor, math.prod(shape) * dtype.nbytes, what)
-            stored = np.frombuffer(raw, dtype.numpy.newbyteorder("<"))
-            return stored.reshape(shape).astype(dtype.numpy, copy=False)
+            tensor.raw_data = self._external(tensor, math.prod(shape) * dtype.nbytes, what)
+            tensor.data_location = _P.DEFAULT
+            del tensor.external_data[:]
         _check_length(tensor, dtype, math.prod(shape), what)
         try:
             return np.asarray(numpy_helper.to_array(tensor), order="C")
