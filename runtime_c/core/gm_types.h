@@ -12,10 +12,16 @@
 #define GM_INLINE static inline __attribute__((always_inline, unused))
 /* Kernels are weak, so that two generated networks, each with its copy, link into one firmware. */
 #define GM_KERNEL __attribute__((weak))
+/* A layer with constant parameters stays a function of its own: its stack frame ends with it. */
+#define GM_NOINLINE __attribute__((noinline))
+/* Keeps memory accesses of two layers apart, whose buffers may share memory with other types. */
+#define GM_FENCE() __asm__ volatile("" ::: "memory")
 #else
 #define GM_RESTRICT
 #define GM_INLINE static inline
 #define GM_KERNEL
+#define GM_NOINLINE
+#define GM_FENCE() ((void)0)
 #endif
 
 #endif

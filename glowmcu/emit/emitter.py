@@ -1,0 +1,241 @@
+"""Function and memory plan to C: lays out the records of view.py with the templates."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from glowmcu import resources
+from glowmcu.core import dtypes
+from glowmcu.core.types import TensorType
+from glowmcu.emit import literals, report, view
+from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
+from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
+from glowmcu.options import Options
+from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.target import Target
+
+__all__ = ["ModelInfo", "emit"]
+
+
+def emit(
+    function: Function, plan: Plan, target: Target, options: Options, info: ModelInfo
+) -> CodeUnit:
+    """Return the C of a function whose instructions have kernels and whose buffers have places."""
+    name = options.name or function.name
+    code = view.assemble(function, name, plan, options.specialize, _render)
+    inputs, outputs = view.identify(
+        view.slots(function.inputs, (b.name for b in function.inputs), plan),
+        view.slots(function.outputs, function.output_names, plan),
+    )
+    runtime = _runtime_files(code)
+    headers = _library_headers(code, runtime)
+    align = max(plan.align, 8)
+    size = -(-max(plan.size, 1) // align) * align
+    facts = report.facts(function, plan, code, runtime, target, options, info, inputs, outputs)
+    facts["arena_bytes"] = size
+    context: dict[str, Any] = {
+        "name": name,
+        "NAME": name.upper(),
+        "banner": report.banner(facts, info, target, options),
+        "facts": facts,
+        "code": code,
+        "inputs": inputs,
+        "outputs": outputs,
+        "slots": (*inputs, *outputs),
+        "size": size,
+        "align": align,
+        "kernel_headers": [n for n in code.includes if n.startswith("gm_")],
+        "library_headers": [n for n in headers if n != "string.h"],
+        "memory_map": report.memory_map(function, plan),
+        "names": [literals.string(i.name) for i in function.instructions],
+        "prototype": _prototype(name, inputs, outputs),
+        "fence": _mixes_types(function),
+        "aliases": _aliases(inputs, outputs),
+        "slot_functions": _slot_functions(name, inputs, outputs),
+    }
+    files = {
+        f"{name}.h": _template("model.h.j2").render(context),
+        f"{name}.c": _template("model.c.j2").render(context),
+        f"{name}_weights.c": _template("weights.c.j2").render(context),
+        **runtime,
+    }
+    context["sources"] = [n for n in files if n.endswith(".c")]
+    context["public"] = [n for n in files if n.endswith(".h")]
+    context["needs_libm"] = "math.h" in headers
+    files["CMakeLists.txt"] = _template("CMakeLists.txt.j2").render(context)
+    files["example_main.c.txt"] = _template("example_main.c.j2").render(context)
+    facts["files"] = [*files, "report.json", "report.html"]
+    files["report.json"] = json.dumps(facts, indent=1) + "\n"
+    files["report.html"] = report.html(facts, function, plan, _template("report.html.j2"))
+    return CodeUnit(
+        name,
+        files,
+        facts,
+        target,
+        inputs,
+        outputs,
+        tuple(layer.results for layer in code.layers),
+        size,
+        align,
+        tuple(headers),
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=lambda name: name is not None and ".html" in name,
+        loader=jinja2.FileSystemLoader(resources.folder("templates")),
+    )
+    environment.filters.update(
+        comment=literals.comment,
+        float32=literals.float32,
+        pointer=_pointer,
+        range=_range,
+        describe=describe,
+        block=literals.block,
+        opening=_opening,
+        helper=_helper,
+    )
+    environment.tests["scalar_quant"] = has_scalar_quant
+    environment.tests["convertible"] = _is_convertible
+    return environment
+
+
+def _template(name: str) -> jinja2.Template:
+    return _environment().get_template(name)
+
+
+def _render(kernel: Kernel, instruction: Instruction, function: str) -> str:
+    variables = kernel.view(instruction) if kernel.view else {}
+    return _template(f"instr/{kernel.template}").render({**variables, "function": function})
+
+
+def _runtime_files(code: view.Code) -> dict[str, str]:
+    """Return the kernels' sources, and every header of ours that any file includes."""
+    root = resources.folder("runtime_c")
+    sources = {f"{k.symbol}.c": root / "src" / k.folder / f"{k.symbol}.c" for k in code.kernels}
+    files = {n: p.read_text(encoding="utf-8") for n, p in sorted(sources.items())}
+    folders = {k.symbol: k.folder for k in (*code.kernels, *(y.kernel for y in code.layers))}
+    pending = ["gm_types.h", *(n for n in code.includes if n.startswith("gm_"))]
+    pending += [n for text in files.values() for n in _own_includes(text)]
+    headers: dict[str, str] = {}
+    while pending:
+        header = pending.pop()
+        if header not in headers:
+            headers[header] = _header(root, header, folders).read_text(encoding="utf-8")
+            pending += _own_includes(headers[header])
+    return {**files, **dict(sorted(headers.items()))}
+
+
+def _own_includes(text: str) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*"(gm_\w+\.h)"', text, re.MULTILINE)
+
+
+def _header(root: Path, name: str, folders: dict[str, str]) -> Path:
+    places = [root / "core" / name]
+    places += [root / "src" / f / name for f in dict.fromkeys(folders.values())]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(f"{name} is not among {', '.join(str(p.parent) for p in places)}")
+
+
+_MATH = re.compile(
+    r"\b(INFINITY|NAN|isnan|isinf|fabsf?|fmodf?|roundf?|cbrtf?"
+    r"|(?:a?sin|a?cos|a?tan|exp|expm1|log|log1p|sqrt|erf|pow|floor|ceil|trunc|rint)[hf]?f?)\b"
+)
+
+
+def _library_headers(code: view.Code, runtime: dict[str, str]) -> list[str]:
+    """Return the C library headers that NAME.c includes itself."""
+    found = [n for n in code.includes if not n.startswith("gm_")]
+    literals_used = " ".join(v for s in code.structs for _, v in s.members)
+    text = "\n".join(f.text for f in code.functions) + literals_used
+    if _MATH.search(text):
+        found.append("math.h")
+    runtime_text = "\n".join(runtime.values())
+    found += re.findall(r"^\s*#\s*include\s*<(math\.h)>", runtime_text, re.MULTILINE)
+    return list(dict.fromkeys(found))
+
+
+def _prototype(name: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> str:
+    parameters = (
+        f"{name}_arena *arena",
+        *(f"const {s.type.dtype.c} *{s.id}" for s in inputs),
+        *(f"{s.type.dtype.c} *{s.id}" for s in outputs),
+    )
+    return literals.call(f"{name}_status {name}_run", parameters, 0).removesuffix(";")
+
+
+def _aliases(inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[tuple[Slot, str]]:
+    """Return the slots that are also called INPUT and OUTPUT: the only ones of their kind."""
+    groups = (("INPUT", inputs), ("OUTPUT", outputs))
+    return [(g[0], r) for r, g in groups if len(g) == 1 and g[0].id != r.lower()]
+
+
+def _slot_functions(
+    name: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]
+) -> list[tuple[Slot, str, str]]:
+    """Return (slot, role, C name): NAME_input, or NAME_input_ID where there are several."""
+    return [
+        (slot, role, f"{name}_{role}" if len(group) == 1 else f"{name}_{role}_{slot.id}")
+        for role, group in (("input", inputs), ("output", outputs))
+        for slot in group
+    ]
+
+
+def _opening(text: str) -> str:
+    """Return the first lines of a block comment that goes on."""
+    return "/* " + "\n * ".join(literals.wrap(text, literals.WIDTH - 4))
+
+
+def _helper(slot_function: str, verb: str, name: str) -> str:
+    """Return NAME_quantize_input for NAME_input."""
+    return f"{name}_{verb}_{slot_function.removeprefix(f'{name}_')}"
+
+
+def _mixes_types(function: Function) -> bool:
+    """Tell whether the arena holds more than one type, bytes aside, which may alias anything."""
+    buffers = (b for b in function.buffers() if b.root.kind != "constant")
+    return len({b.type.dtype.c for b in buffers if b.type.dtype.bits > 8}) > 1
+
+
+def _pointer(slot: Slot) -> str:
+    return f"{slot.type.dtype.c} *"
+
+
+def has_scalar_quant(type_: TensorType) -> bool:
+    """Tell whether one scale and one zero point say what a tensor's integers mean."""
+    return type_.quant is not None and type_.quant.axis is None
+
+
+def _is_convertible(type_: TensorType) -> bool:
+    return has_scalar_quant(type_) and type_.dtype.is_integer and type_.dtype.bits <= 16
+
+
+def _range(type_: TensorType) -> tuple[int, int]:
+    return type_.dtype.low, type_.dtype.high
+
+
+def describe(slot: Slot) -> str:
+    """Return type, shape, meaning and ONNX name of a slot, for a comment."""
+    words = [view.shape_text(slot.type), f"'{slot.name}'"]
+    if slot.type.quant is not None:
+        words.append(f"{{{slot.type.quant}}}")
+    if slot.type.dtype in (dtypes.F16, dtypes.BF16):
+        words.append("as bits")
+    if slot.perm is not None:
+        words.append(f"the ONNX tensor transposed by {slot.perm}")
+    return " ".join(words)

@@ -1,0 +1,121 @@
+"""Code and stack of a network: estimated from the C text, or measured with a compiler."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from glowmcu.emit.unit import CodeUnit
+from glowmcu.emit.view import Code
+from glowmcu.errors import ToolMissingError, VerificationError
+from glowmcu.targets.target import Target
+
+_BYTES_PER_CHARACTER = 0.75
+_RUN_BYTES, _CALL_BYTES = 160, 44
+_FRAME, _RUN_FRAME = 224, 128
+_WORD = {"": 2}
+"""Frames and calls of 64-bit machines take about twice those of 32-bit ones."""
+
+
+def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
+    """Return about how many bytes of code the network's own functions and kernels take.
+
+    The estimate goes by the length of the C text of each function that exists; it is meant to lie
+    above what -Os gives. `measure` knows exactly.
+    """
+    texts = [f.text for f in code.functions if f"{f.symbol}.h" not in runtime]
+    texts += [runtime[f"{f.symbol}.h"] for f in code.functions if f"{f.symbol}.h" in runtime]
+    texts += [runtime[n.removesuffix(".c") + ".h"] for n in runtime if n.endswith(".c")]
+    texts += [text for name, text in runtime.items() if name.endswith(".c")]
+    characters = sum(len(_without_comments(text)) for text in texts)
+    factor = _WORD.get(target.compiler, 1)
+    calls = _RUN_BYTES + _CALL_BYTES * len(code.layers)
+    return int(characters * _BYTES_PER_CHARACTER + calls) * factor
+
+
+def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
+    """Return a bound of the stack: the frames of NAME_run and a kernel, and the kernel's arrays."""
+    arrays = 0
+    for name, text in runtime.items():
+        if name.endswith(".h"):
+            arrays = max(arrays, _local_arrays(text))
+    for function in code.functions:
+        arrays = max(arrays, _local_arrays(function.text))
+    return (_RUN_FRAME + _FRAME) * _WORD.get(target.compiler, 1) + arrays
+
+
+def _without_comments(text: str) -> str:
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", text)
+
+
+_SIZES = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int64_t": 8, "double": 8}
+_LOCAL = re.compile(r"^\s+(?:const )?(\w+) (?:\*(?:const )?)?\w+((?:\[\d+\])+)", re.MULTILINE)
+
+
+def _local_arrays(text: str) -> int:
+    total = 0
+    for found in _LOCAL.finditer(text):
+        count = 1
+        for dimension in re.findall(r"\d+", found[2]):
+            count *= int(dimension)
+        total += count * _SIZES.get(found[1], 4)
+    return total
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a compiler made of a network: bytes of code and of read-only data, bytes of stack."""
+
+    code: int
+    data: int
+    stack: int
+
+
+def measure(unit: CodeUnit, optimize: str = "-Os") -> Measured:
+    """Compile a network for its target and measure it.
+
+    The stack is that of NAME_run and of the deepest function below it, without the C library.
+    Raises ToolMissingError without the compiler.
+    """
+    compiler = shutil.which(f"{unit.target.compiler}gcc")
+    if compiler is None:
+        raise ToolMissingError(f"the compiler '{unit.target.compiler}gcc' is not installed")
+    with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
+        folder = Path(name)
+        for file, text in unit.files.items():
+            if file.endswith((".c", ".h")):
+                (folder / file).write_text(text, encoding="utf-8")
+        library = ("--specs=picolibc.specs",) if "riscv" in compiler else ()
+        command = [compiler, *unit.target.flags, *library, "-std=c99", optimize, "-fstack-usage"]
+        command += ["-ffp-contract=off", "-c", *unit.sources]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise VerificationError("the C code does not compile", why=done.stderr[:800])
+        sizes = [_sections(folder / f"{Path(s).stem}.o") for s in unit.sources]
+        frames = {}
+        for source in unit.sources:
+            for line in (folder / f"{Path(source).stem}.su").read_text().splitlines():
+                where, size, _kind = line.split("\t")
+                frames[where.rsplit(":", 1)[1]] = int(size)
+    run = frames.pop(f"{unit.name}_run")
+    return Measured(
+        sum(s[0] for s in sizes), sum(s[1] for s in sizes), run + max(frames.values(), default=0)
+    )
+
+
+def _sections(path: Path) -> tuple[int, int]:
+    code = data = 0
+    with path.open("rb") as stream:
+        for section in ELFFile(stream).iter_sections():
+            if section.name.startswith(".text"):
+                code += section.data_size
+            elif section.name.startswith(".rodata"):
+                data += section.data_size
+    return code, data

@@ -1,0 +1,201 @@
+"""The numbers of a compiled network: report.json, report.html, the banner, the memory map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+import markupsafe
+
+import glowmcu
+from glowmcu.emit import literals
+from glowmcu.emit.estimate import code_estimate, stack_estimate
+from glowmcu.emit.unit import ModelInfo, Plan, Slot
+from glowmcu.emit.view import Code, LayerView, shape_text
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
+from glowmcu.memory.draw import draw_svg
+from glowmcu.options import Options
+from glowmcu.targets.select import select
+from glowmcu.targets.target import Target
+
+GENERATOR = f"glowmcu {glowmcu.__version__}"
+
+
+@dataclass(frozen=True)
+class Banner:
+    """Head of the generated files: a title, and lines of facts that are safe in a comment."""
+
+    title: str
+    facts: tuple[str, ...]
+
+
+def facts(
+    function: Function,
+    plan: Plan,
+    code: Code,
+    runtime: dict[str, str],
+    target: Target,
+    options: Options,
+    info: ModelInfo,
+    inputs: tuple[Slot, ...],
+    outputs: tuple[Slot, ...],
+) -> dict[str, Any]:
+    """Return the content of report.json."""
+    parameter_bytes = sum(4 * len(s.members) for s in code.structs)
+    peak = peak_layer(function, plan)
+    return {
+        "generator": GENERATOR,
+        "name": options.name or function.name,
+        "model": info.name,
+        "sha256": info.sha256,
+        "target": target.name,
+        "capabilities": sorted(target.capabilities),
+        "options": {
+            "quantize": options.quantize,
+            "optimize": options.optimize,
+            "specialize": options.specialize,
+        },
+        "arena_bytes": plan.size,
+        "arena_align": plan.align,
+        "lower_bound_bytes": plan.lower_bound,
+        "peak_layer": peak,
+        "weights_bytes": sum(a.nbytes for a in code.arrays) + parameter_bytes,
+        "code_bytes_estimate": code_estimate(code, runtime, target),
+        "stack_bytes": stack_estimate(code, runtime, target),
+        "sizes_are": "estimated",
+        "macs": sum(i.macs for i in function.instructions),
+        "inputs": [_slot(s) for s in inputs],
+        "outputs": [_slot(s) for s in outputs],
+        "layers": [_layer(layer, plan, code, target) for layer in code.layers],
+        "passes": [
+            {"name": p.name, "before": p.before, "after": p.after, "rules": p.rules}
+            for p in info.passes
+        ],
+        "notes": list(info.notes),
+    }
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    quant = slot.type.quant
+    scalar = quant is not None and quant.axis is None
+    return {
+        "name": slot.name,
+        "id": slot.id,
+        "dtype": slot.type.dtype.numpy.name,
+        "shape": list(slot.type.shape),
+        "scale": quant.scale[0] if quant and scalar else list(quant.scale) if quant else None,
+        "zero_point": (
+            quant.zero_point[0] if quant and scalar else list(quant.zero_point) if quant else None
+        ),
+        "offset": slot.offset,
+        "bytes": slot.type.nbytes,
+        "perm": list(slot.perm) if slot.perm else None,
+    }
+
+
+def _layer(layer: LayerView, plan: Plan, code: Code, target: Target) -> dict[str, Any]:
+    instruction, kernel = layer.instruction, layer.kernel
+    written = instruction.outputs()
+    lifetime = plan.lifetimes.get(written[0].root) if written else None
+    choice = select(instruction, target)
+    prefix = f"layer{layer.index}_"
+    return {
+        "name": instruction.name,
+        "op": type(instruction).__name__,
+        "kernel": kernel.symbol,
+        "function": layer.function,
+        "specialised": not kernel.template and layer.function != kernel.symbol,
+        "macs": instruction.macs,
+        "weights_bytes": sum(
+            a.nbytes for a in code.arrays if a.name.split("_layer")[-1].startswith(prefix[5:])
+        ),
+        "output_bytes": sum(b.nbytes for b in written),
+        "scratch_bytes": instruction.scratch.nbytes if instruction.scratch else 0,
+        "lifetime": list(lifetime) if lifetime else [layer.index, layer.index],
+        "offset": layer.results[0].offset if layer.results else None,
+        "outputs": [
+            {
+                "name": s.name,
+                "type": shape_text(s.type),
+                "dtype": s.type.dtype.numpy.name,
+                "shape": list(s.type.shape),
+                "offset": s.offset,
+                "bytes": s.type.nbytes,
+            }
+            for s in layer.results
+        ],
+        "origin": list(instruction.origin),
+        "rejected": (
+            [list(r) for r in choice.rejected] if choice.kernel == instruction.kernel else []
+        ),
+    }
+
+
+def peak_layer(function: Function, plan: Plan) -> int | None:
+    """Return the layer during which most bytes are in use, the first of equals."""
+    best, most = None, -1
+    for index in range(len(function.instructions)):
+        live = sum(
+            b.nbytes for b, (first, last) in plan.lifetimes.items() if first <= index <= last
+        )
+        if live > most:
+            best, most = index, live
+    return best
+
+
+def banner(facts: dict[str, Any], info: ModelInfo, target: Target, options: Options) -> Banner:
+    """Return the head of the generated files; no dates and no paths."""
+    capabilities = f" ({', '.join(facts['capabilities'])})" if facts["capabilities"] else ""
+    chosen = ", ".join(f"{k} {v}" for k, v in facts["options"].items())
+    peak = ""
+    if facts["peak_layer"] is not None:
+        layer = facts["layers"][facts["peak_layer"]]
+        peak = f", fullest at layer {facts['peak_layer']}, {layer['op']} {layer['name']}"
+    lines = (
+        f"model    sha256 {info.sha256 or 'unknown'}",
+        f"target   {target.name}{capabilities}",
+        f"options  {chosen}",
+        "",
+        f"flash    {facts['weights_bytes']} B weights, about {facts['code_bytes_estimate']} B code",
+        f"RAM      {facts['arena_bytes']} B arena{peak}",
+        f"stack    about {facts['stack_bytes']} B at most",
+        f"MACs     {facts['macs']} per inference",
+    )
+    title = f"network '{info.name or facts['name']}', generated by {GENERATOR}. Do not edit."
+    wrapped = [part for line in lines for part in literals.wrap(line, literals.WIDTH - 4)]
+    return Banner(title, tuple(wrapped))
+
+
+def memory_map(function: Function, plan: Plan) -> tuple[str, ...]:
+    """Return the lines of the arena's table: offset, size, lifetime, name, ONNX tensor."""
+    views: dict[Buffer, list[str]] = {}
+    for buffer in function.buffers():
+        if buffer.base is not None and buffer.root.kind != "constant":
+            views.setdefault(buffer.root, []).append(buffer.name)
+    rows = [("offset", "size", "layers", "buffer")]
+    for buffer, offset in sorted(plan.offsets.items(), key=lambda item: item[1]):
+        first, last = plan.lifetimes.get(buffer, (0, 0))
+        end = "out" if last >= len(function.instructions) else last
+        span = f"{'in' if first < 0 else first}..{end}"
+        others = list(dict.fromkeys(v for v in views.get(buffer, ()) if v != buffer.name))
+        text = buffer.name + (f" ({', '.join(others)})" if others else "")
+        text += f" {shape_text(buffer.type)}" if buffer.kind != "scratch" else ""
+        rows.append((str(offset), str(buffer.nbytes), span, text))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines: list[str] = []
+    for offset_text, size, span, text in rows:
+        head = f"{offset_text:>{widths[0]}}  {size:>{widths[1]}}  {span:>{widths[2]}}  "
+        parts = literals.wrap(text, literals.WIDTH - 6 - len(head))
+        lines.append(head + parts[0])
+        lines += [" " * len(head) + part for part in parts[1:]]
+    return tuple(lines)
+
+
+def html(facts: dict[str, Any], function: Function, plan: Any, template: jinja2.Template) -> str:
+    """Return report.html, complete in one file."""
+    most = max((layer["macs"] for layer in facts["layers"]), default=0) or 1
+    layers = [{**x, "percent": round(60 * x["macs"] / most)} for x in facts["layers"]]
+    svg = markupsafe.Markup(draw_svg(function, plan))
+    return template.render(facts={**facts, "layers": layers}, svg=svg)

@@ -1,0 +1,134 @@
+"""CodeUnit: emitted files and facts as pure data; only `write` touches the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from glowmcu.core.passes import PassRecord
+from glowmcu.core.types import TensorType
+from glowmcu.errors import OptionError
+from glowmcu.instr.buffer import Buffer
+from glowmcu.targets.target import Target
+
+
+class Plan(Protocol):
+    """What emission needs of a memory plan."""
+
+    @property
+    def offsets(self) -> Mapping[Buffer, int]:
+        """Bytes from the start of the arena, for every root buffer in it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arena."""
+
+    @property
+    def align(self) -> int:
+        """Alignment of the arena and of every offset."""
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no plan for this order of instructions can go below."""
+
+    @property
+    def lifetimes(self) -> Mapping[Buffer, tuple[int, int]]:
+        """First and last instruction during which a root buffer holds something, closed."""
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Where a network comes from: what the banner and the report say beside the code.
+
+    name    the model's file or graph name
+    notes   sentences about what was decided on the way
+    passes  records of the passes that ran, for the report
+    """
+
+    name: str = ""
+    sha256: str = ""
+    notes: tuple[str, ...] = ()
+    passes: tuple[PassRecord, ...] = ()
+    opset: int = 0
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A tensor in the arena that is visible from outside: an input, an output, a layer's result.
+
+    name  the tensor's name; `id` its C identifier
+    perm  the slot holds the ONNX tensor transposed by this, None: as it is
+    """
+
+    name: str
+    id: str
+    type: TensorType
+    offset: int
+    tensor: str = ""
+    perm: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class CodeUnit:
+    """A network as C.
+
+    files    name -> text, flat: everything that a compiler needs
+    inputs   in the order of NAME_run's parameters, then the outputs
+    layers   for each layer the slots that it writes
+    headers  names of C library headers that the code includes beside those of freestanding C
+    """
+
+    name: str
+    files: dict[str, str]
+    report: dict[str, Any]
+    target: Target
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    layers: tuple[tuple[Slot, ...], ...]
+    arena_size: int
+    arena_align: int
+    headers: tuple[str, ...] = field(default=())
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the C files to compile."""
+        return tuple(n for n in self.files if n.endswith(".c"))
+
+    def write(self, directory: Path | str) -> None:
+        """Write every file; nothing is replaced unless everything could be written.
+
+        Files of other origin in the folder stay. Raise OptionError where the folder cannot be
+        written.
+        """
+        place = Path(directory)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            fresh = Path(tempfile.mkdtemp(prefix=".glowmcu-", dir=place))
+        except OSError as error:
+            raise _unwritable(place, error) from error
+        try:
+            for name, text in self.files.items():
+                (fresh / name).write_text(text, encoding="utf-8", newline="\n")
+            blocked = next((n for n in self.files if (place / n).is_dir()), None)
+            if blocked:
+                raise IsADirectoryError(None, "a folder has that name", blocked)
+            for name in self.files:
+                os.replace(fresh / name, place / name)
+        except OSError as error:
+            raise _unwritable(place, error) from error
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _unwritable(place: Path, error: OSError) -> OptionError:
+    reason = error.strerror or str(error)
+    return OptionError(
+        f"the output folder '{place}' cannot be written",
+        why=f"{reason}: {error.filename}" if error.filename else reason,
+        hint="choose another folder, or make this one writable",
+    )

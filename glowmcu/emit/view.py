@@ -1,0 +1,355 @@
+"""Typed records that templates print: constants, parameters, calls and slots of one network."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.types import Array, TensorType
+from glowmcu.emit import literals
+from glowmcu.emit.names import distinct, identifier
+from glowmcu.emit.unit import Plan, Slot
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
+from glowmcu.options import Specialize
+from glowmcu.targets.kernel import Kernel, no_scratch
+
+HOT = 0.05
+"""A layer with more than this part of the MACs is hot."""
+
+
+@dataclass(frozen=True)
+class ArrayView:
+    """A constant in flash."""
+
+    name: str
+    c_type: str
+    count: int
+    nbytes: int
+    comment: str
+    lines: tuple[str, ...]
+    aligned: bool
+
+    @property
+    def declarator(self) -> str:
+        """Type, name and length, as in a declaration."""
+        return f"const {self.c_type} {self.name}[{self.count}]"
+
+
+@dataclass(frozen=True)
+class StructView:
+    """A constant parameter struct: `members` are (field, literal)."""
+
+    name: str
+    c_type: str
+    members: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class FunctionView:
+    """A static function of the network's own: its text, where its algorithm comes from."""
+
+    name: str
+    text: str
+    symbol: str
+
+
+@dataclass(frozen=True)
+class LayerView:
+    """One call in NAME_run."""
+
+    index: int
+    comment: str
+    call: str
+    instruction: Instruction
+    kernel: Kernel
+    function: str
+    results: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Everything that the C files say, before it is laid out."""
+
+    arrays: tuple[ArrayView, ...]
+    structs: tuple[StructView, ...]
+    functions: tuple[FunctionView, ...]
+    layers: tuple[LayerView, ...]
+    kernels: tuple[Kernel, ...]
+    """Kernels called out of line, in order of first use."""
+    includes: tuple[str, ...]
+
+
+Render = Callable[[Kernel, Instruction, str], str]
+"""Renders a template kernel: (kernel, instruction, C name) -> text of a static function."""
+
+
+def shape_text(type_: TensorType) -> str:
+    """Return a type as in C: i8[1][25][5][64]."""
+    return str(type_.dtype) + "".join(f"[{d}]" for d in type_.shape)
+
+
+def address(buffer: Buffer, plan: Plan) -> int:
+    """Return the offset of a buffer (or view) in the arena."""
+    return plan.offsets[buffer.root] + buffer.root_offset
+
+
+@dataclass
+class Constants:
+    """The arrays of a network; equal contents are stored once."""
+
+    prefix: str
+    arrays: list[ArrayView] = field(default_factory=list)
+    _names: dict[tuple[str, int, bytes], str] = field(default_factory=dict)
+
+    def add(self, data: Array, label: str, comment: str) -> str:
+        """Return the C expression of an array's address; NULL for an empty one."""
+        if data.size == 0:
+            return "NULL"
+        dtype = dtypes.of(data.dtype)
+        flat = np.ascontiguousarray(data).reshape(-1)
+        key = (dtype.c, flat.size, hashlib.sha256(flat.tobytes()).digest())
+        if key not in self._names:
+            name = f"{self.prefix}_{label}"
+            self._names[key] = name
+            lines = tuple(literals.array_lines(flat))
+            small = dtype.nbytes < 4
+            self.arrays.append(
+                ArrayView(name, dtype.c, flat.size, flat.nbytes, comment, lines, small)
+            )
+        return self._names[key]
+
+    def buffer(self, buffer: Buffer, label: str, comment: str) -> str:
+        """Return the expression of a constant buffer, which may be a view into another."""
+        root = buffer.root
+        assert root.data is not None
+        if buffer.nbytes == 0:
+            return "NULL"
+        data = np.ascontiguousarray(root.data)
+        name, offset = self.add(data, label, comment), buffer.root_offset
+        if offset == 0:
+            return name
+        return f"(const void *)((const uint8_t *)(const void *){name} + {offset})"
+
+
+@dataclass
+class Assembler:
+    """Turns the instructions of one function into C records, one after the other."""
+
+    name: str
+    plan: Plan
+    render: Render
+    specialised: frozenset[int]
+    constants: Constants = field(init=False)
+    structs: dict[tuple[str, tuple[tuple[str, str], ...]], StructView] = field(default_factory=dict)
+    functions: dict[str, FunctionView] = field(default_factory=dict)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    includes: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.constants = Constants(self.name)
+
+    def layer(self, index: int, instruction: Instruction) -> LayerView:
+        """Return one layer; its constants, parameters and functions are added to the lists."""
+        kernel = instruction.kernel
+        assert kernel is not None, f"{instruction.name} has no kernel"
+        operands = self._operands(index, instruction, kernel)
+        if kernel.template:
+            function, arguments = self._template(index, instruction, kernel), operands
+        else:
+            self.includes.setdefault(f"{kernel.symbol}.h")
+            params = self._params(index, instruction, kernel)
+            if index in self.specialised:
+                function = self._specialised(index, instruction, kernel, params, len(operands))
+                arguments = operands
+            else:
+                self.kernels.setdefault(kernel.symbol, kernel)
+                function, arguments = kernel.symbol, (*params, *operands)
+        return LayerView(
+            index,
+            literals.block(_layer_comment(index, instruction, kernel), 4),
+            literals.call(function, arguments),
+            instruction,
+            kernel,
+            function,
+            results(instruction, self.plan),
+        )
+
+    def _operands(self, index: int, instruction: Instruction, kernel: Kernel) -> tuple[str, ...]:
+        """Return outputs, inputs, constants and scratch, as the kernel's C prototype has them.
+
+        Inputs come in the order of the fields; without packing, constants are inputs like others,
+        but in a field of several buffers they come last.
+        """
+        outputs: list[str] = []
+        inputs: list[str] = []
+        for name, role in instruction.roles().items():
+            found = getattr(instruction, name)
+            group = inputs if role == "in" else outputs
+            if found is None:
+                if not kernel.pack:
+                    group.append("NULL")
+                continue
+            many = list(enumerate(found if isinstance(found, tuple) else (found,)))
+            many.sort(key=lambda item: item[1].root.kind == "constant")
+            for number, buffer in many:
+                if buffer.root.kind != "constant":
+                    group.append(self._at(buffer))
+                elif not kernel.pack:
+                    part = name if len(many) == 1 else f"{name}{number}"
+                    comment = _constant_comment(index, instruction, part, buffer)
+                    group.append(self.constants.buffer(buffer, f"layer{index}_{part}", comment))
+        for packed in kernel.pack(instruction) if kernel.pack else ():
+            size = f"{dtypes.of(packed.data.dtype)}[{packed.data.size}]"
+            comment = f"layer {index} {packed.name}: {packed.comment or instruction.name} {size}"
+            inputs.append(self.constants.add(packed.data, f"layer{index}_{packed.name}", comment))
+        if kernel.scratch is not no_scratch:
+            inputs.append(self._at(instruction.scratch) if instruction.scratch else "NULL")
+        return (*outputs, *inputs)
+
+    def _at(self, buffer: Buffer) -> str:
+        return f"AT({address(buffer, self.plan)})"
+
+    def _params(self, index: int, instruction: Instruction, kernel: Kernel) -> tuple[str, ...]:
+        attributes = instruction.attributes()
+        if not attributes:
+            return ()
+        members = tuple((n, literals.attribute(v)) for n, v in attributes.items())
+        c_type = f"{kernel.symbol}_t"
+        view = self.structs.setdefault(
+            (c_type, members), StructView(f"{self.name}_params{index}", c_type, members)
+        )
+        return (f"&{view.name}",)
+
+    def _specialised(
+        self,
+        index: int,
+        instruction: Instruction,
+        kernel: Kernel,
+        params: tuple[str, ...],
+        count: int,
+    ) -> str:
+        """Return a function that is the kernel's core with constant parameters."""
+        key = f"{kernel.symbol} {params}"
+        if key not in self.functions:
+            function = f"{self.name}_{kernel.symbol.removeprefix('gm_')}_{index}"
+            written = sum(1 for r in instruction.roles().values() if r != "in")
+            names = tuple(f"{'y' if i < written else 'x'}{i}" for i in range(count))
+            typed = tuple(("" if n[0] == "y" else "const ") + f"void *{n}" for n in names)
+            if kernel.scratch is not no_scratch:
+                typed = (*typed[:-1], f"void *{names[-1]}")
+            head = literals.call(f"static GM_NOINLINE void {function}", typed, 0).rstrip(";")
+            body = literals.call(f"{kernel.symbol}_core", (*params, *names), 4)
+            text = f"{head}\n{{\n{body}\n}}"
+            self.functions[key] = FunctionView(function, text, kernel.symbol)
+        return self.functions[key].name
+
+    def _template(self, index: int, instruction: Instruction, kernel: Kernel) -> str:
+        """Return a rendered function; instructions that render alike share one."""
+        placeholder = "GM_THIS_FUNCTION"
+        text = self.render(kernel, instruction, placeholder)
+        lines = text.strip("\n").split("\n")
+        for line in lines:
+            found = re.fullmatch(r"\s*#\s*include\s*[<\"](.+)[>\"]\s*", line)
+            if found:
+                self.includes.setdefault(found[1])
+        text = "\n".join(n for n in lines if not n.lstrip().startswith("#include")).strip("\n")
+        if text not in self.functions:
+            function = f"{self.name}_{kernel.symbol.removeprefix('gm_')}_{index}"
+            self.functions[text] = FunctionView(
+                function, text.replace(placeholder, function), kernel.symbol
+            )
+        return self.functions[text].name
+
+
+def assemble(
+    function: Function, name: str, plan: Plan, specialize: Specialize, render: Render
+) -> Code:
+    """Return the C records of a function."""
+    chosen = specialised_layers(function, specialize)
+    state = Assembler(name, plan, render, chosen)
+    layers = tuple(state.layer(i, n) for i, n in enumerate(function.instructions))
+    return Code(
+        tuple(state.constants.arrays),
+        tuple(state.structs.values()),
+        tuple(state.functions.values()),
+        layers,
+        tuple(state.kernels.values()),
+        tuple(state.includes),
+    )
+
+
+def specialised_layers(function: Function, mode: Specialize) -> frozenset[int]:
+    """Return the layers that get a copy of their kernel with constant parameters.
+
+    hot: layers with more than 5 % of the MACs, and kernels that one set of parameters uses: their
+    constant copy replaces the general one and is smaller.
+    """
+    if mode == "none":
+        return frozenset()
+    total = sum(i.macs for i in function.instructions)
+    sets: dict[str, set[str]] = {}
+    for instruction in function.instructions:
+        if instruction.kernel:
+            attributes = repr(instruction.attributes())
+            sets.setdefault(instruction.kernel.symbol, set()).add(attributes)
+    return frozenset(
+        index
+        for index, instruction in enumerate(function.instructions)
+        if (kernel := instruction.kernel) is not None
+        and kernel.core
+        and (mode == "all" or instruction.macs > HOT * total or len(sets[kernel.symbol]) == 1)
+    )
+
+
+def slots(buffers: Iterable[Buffer], names: Iterable[str], plan: Plan) -> tuple[Slot, ...]:
+    """Return the slots of buffers; identifiers are made distinct by `identify` afterwards."""
+    return tuple(
+        Slot(name, "", b.type, address(b, plan), b.tensor, b.perm)
+        for b, name in zip(buffers, names, strict=True)
+    )
+
+
+def identify(
+    inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]
+) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
+    """Return inputs and outputs with C identifiers that differ from each other.
+
+    The only input is also called `input`, so that no other tensor may have that identifier; the
+    only output likewise.
+    """
+    every = (*inputs, *outputs)
+    taken = [
+        role
+        for role, group in (("input", inputs), ("output", outputs))
+        if len(group) == 1 and identifier(group[0].name) != role
+    ]
+    ids = distinct([*taken, *(s.name for s in every)])[len(taken) :]
+    named = tuple(replace(s, id=i) for s, i in zip(every, ids, strict=True))
+    return named[: len(inputs)], named[len(inputs) :]
+
+
+def results(instruction: Instruction, plan: Plan) -> tuple[Slot, ...]:
+    """Return the slots that an instruction writes."""
+    return tuple(
+        Slot(b.name, "", b.type, address(b, plan), b.tensor, b.perm) for b in instruction.outputs()
+    )
+
+
+def _layer_comment(index: int, instruction: Instruction, kernel: Kernel) -> str:
+    ins = [shape_text(b.type) for b in instruction.inputs() if b.root.kind != "constant"]
+    outs = [shape_text(b.type) for b in instruction.outputs()]
+    types = f"{', '.join(ins) or '-'} -> {', '.join(outs)}"
+    op = type(instruction).__name__
+    return f"{index}: {op}  {instruction.name}  {types}  {kernel.symbol}"
+
+
+def _constant_comment(index: int, instruction: Instruction, part: str, buffer: Buffer) -> str:
+    root = buffer.root
+    return f"layer {index} {part}: {instruction.name}, {root.name} {shape_text(root.type)}"

@@ -1,0 +1,210 @@
+"""Run a network's C on this machine: built once into a shared library, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from glowmcu.core.types import Array
+from glowmcu.emit.unit import CodeUnit, Slot
+from glowmcu.errors import InvalidModelError, ToolMissingError, VerificationError
+
+FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
+_GUARD = 64
+_POISON = 0xA5
+_TRACE_HEADER = """\
+#include <stdint.h>
+extern void (*glowmcu_trace)(int32_t layer);
+#define {name}_HOOK_END(layer) (glowmcu_trace ? glowmcu_trace(layer) : (void)0)
+"""
+_TRACE_SOURCE = """\
+#include <stdint.h>
+extern void (*glowmcu_trace)(int32_t layer);
+void (*glowmcu_trace)(int32_t layer);
+"""
+
+
+def find_compiler(wanted: str = "") -> str:
+    """Return the path of a C compiler of this machine; raise ToolMissingError if there is none."""
+    names = (
+        (wanted,) if wanted else tuple(filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")))
+    )
+    for name in names:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise ToolMissingError(
+        f"no C compiler was found (looked for {', '.join(names)})",
+        why="the generated C is compiled for this machine to run it",
+        hint="apt-get install gcc libc6-dev (Debian, Ubuntu), or set CC",
+    )
+
+
+def cache_folder() -> Path:
+    """Return the folder for built libraries: in XDG_CACHE_HOME, ~/.cache, or the temporary one."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    for place in (Path(base) / "glowmcu", Path(tempfile.gettempdir()) / f"glowmcu-{os.getuid()}"):
+        try:
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            continue
+        if os.access(place, os.W_OK):
+            return place
+    raise VerificationError(
+        "no folder for compiled libraries can be written", hint="set XDG_CACHE_HOME to one that can"
+    )
+
+
+def build_library(
+    units: Sequence[CodeUnit],
+    *,
+    compiler: str = "",
+    flags: tuple[str, ...] = FLAGS,
+    trace: bool = False,
+) -> Path:
+    """Build networks of different names into one shared library; the same input is built once."""
+    program = find_compiler(compiler)
+    files: dict[str, str] = {}
+    for unit in units:
+        files.update({n: t for n, t in unit.files.items() if n.endswith((".c", ".h"))})
+        if trace:
+            files[f"{unit.name}_trace.h"] = _TRACE_HEADER.format(name=unit.name.upper())
+    options = list(flags)
+    if trace:
+        files["glowmcu_trace.c"] = _TRACE_SOURCE
+        options += [f'-D{u.name.upper()}_HOOK_HEADER="{u.name}_trace.h"' for u in units]
+    state = os.stat(program)
+    key = hashlib.sha256(repr((program, state.st_size, state.st_mtime_ns, options)).encode())
+    for name in sorted(files):
+        key.update(f"{name}\0{files[name]}\0".encode())
+    library = cache_folder() / f"{key.hexdigest()[:32]}.so"
+    if not library.exists():
+        sources = [n for n in files if n.endswith(".c")]
+        compile_files(program, ["-shared", "-fPIC", *options], files, sources, library)
+    return library
+
+
+def compile_files(
+    program: str, flags: Sequence[str], files: Mapping[str, str], sources: list[str], target: Path
+) -> None:
+    """Compile in a folder of its own beside `target`, then rename: others never see half a file."""
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as name:
+        folder = Path(name)
+        for file, text in files.items():
+            (folder / file).write_text(text, encoding="utf-8", newline="\n")
+        command = [program, *flags, "-I.", *sources, "-lm", "-o", "built"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+            raise VerificationError(
+                f"the generated C does not compile with {program}",
+                why="\n         ".join(errors[:5]) or done.stderr[-500:],
+            )
+        os.replace(folder / "built", target)
+
+
+class HostLibrary:
+    """A network on this machine. Not for use by several threads at once."""
+
+    def __init__(
+        self,
+        unit: CodeUnit,
+        *,
+        compiler: str = "",
+        flags: tuple[str, ...] = FLAGS,
+        trace: bool = False,
+        library: Path | None = None,
+    ) -> None:
+        """Build the network, or take it from a `library` that was built with others.
+
+        trace  keep the outputs of every layer for `run_traced`
+        """
+        self.unit = unit
+        path = library or build_library([unit], compiler=compiler, flags=flags, trace=trace)
+        self.library = ctypes.CDLL(str(path))
+        self._trace = trace
+        self._run = self.library[f"{unit.name}_run"]
+        self._run.restype = ctypes.c_int
+        self._run.argtypes = [ctypes.c_void_p] * (1 + len(unit.inputs) + len(unit.outputs))
+        self._memory, self._arena = self._allocate()
+        self._init = self.library[f"{unit.name}_init"]
+        self._init.restype, self._init.argtypes = None, [ctypes.c_void_p]
+        self.reset()
+
+    def _allocate(self) -> tuple[Array, Array]:
+        """Return memory full of poison, and the arena in it, aligned and between two guards."""
+        align, size = max(self.unit.arena_align, 16), self.unit.arena_size
+        memory = np.full(size + align + 2 * _GUARD, _POISON, np.uint8)
+        start = _GUARD + -(memory.ctypes.data + _GUARD) % align
+        return memory, memory[start : start + size]
+
+    def reset(self) -> None:
+        """Forget what the network remembers between calls."""
+        self._init(self._arena.ctypes.data)
+
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one sample; stored arrays by input name, stored arrays by output name.
+
+        Raises VerificationError when memory around the arena was written.
+        """
+        inputs = [fitting(feeds, slot) for slot in self.unit.inputs]
+        outputs = [np.empty(s.type.shape, s.type.dtype.numpy) for s in self.unit.outputs]
+        status = self._run(self._arena.ctypes.data, *(a.ctypes.data for a in (*inputs, *outputs)))
+        if status != 0:
+            raise VerificationError(f"{self.unit.name}_run returned {status}")
+        self._check_guards()
+        return {s.name: a for s, a in zip(self.unit.outputs, outputs, strict=True)}
+
+    def run_traced(
+        self, feeds: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], list[tuple[Array, ...]]]:
+        """Run one sample; return its outputs, and the arrays that each layer wrote."""
+        if not self._trace:
+            raise ValueError("build the library with trace=True")
+        layers: list[tuple[Array, ...]] = []
+
+        def after(layer: int) -> None:
+            layers.append(tuple(self._slot(s).copy() for s in self.unit.layers[layer]))
+
+        callback = ctypes.CFUNCTYPE(None, ctypes.c_int32)(after)
+        pointer = ctypes.c_void_p.in_dll(self.library, "glowmcu_trace")
+        pointer.value = ctypes.cast(callback, ctypes.c_void_p).value
+        try:
+            return self.run(feeds), layers
+        finally:
+            pointer.value = None
+
+    def _slot(self, slot: Slot) -> Array:
+        piece = self._arena[slot.offset : slot.offset + slot.type.nbytes]
+        return piece.view(slot.type.dtype.numpy).reshape(slot.type.shape)
+
+    def _check_guards(self) -> None:
+        start = self._arena.ctypes.data - self._memory.ctypes.data
+        before, after = self._memory[:start], self._memory[start + self._arena.size :]
+        if np.any(before != _POISON) or np.any(after != _POISON):
+            raise VerificationError(
+                f"the network {self.unit.name} wrote outside its arena", why="a fault in glowmcu"
+            )
+
+
+def fitting(feeds: Mapping[str, Array], slot: Slot) -> Array:
+    """Return the array of an input, dense; raise InvalidModelError where it does not fit."""
+    if slot.name not in feeds:
+        raise InvalidModelError(
+            f"there is no data for the input '{slot.name}'", where=f"given: {', '.join(feeds)}"
+        )
+    array = np.asarray(feeds[slot.name])
+    if array.dtype != slot.type.dtype.numpy or array.size != slot.type.numel:
+        raise InvalidModelError(
+            f"the data of input '{slot.name}' do not fit it",
+            why=f"it is {slot.type}, the array {array.dtype} of shape {array.shape}",
+        )
+    return np.ascontiguousarray(array)
