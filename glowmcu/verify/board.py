@@ -17,12 +17,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from glowmcu import resources
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
-from glowmcu.errors import InvalidModelError, VerificationError
+from glowmcu.errors import VerificationError
 from glowmcu.targets.board import Board, board, list_boards
+from glowmcu.verify.host import fitting
 from glowmcu.verify.image import Footprint, build_image, function_at, measure
 from glowmcu.verify.tools import find_tool
 
-__all__ = ["Board", "BoardRun", "board", "list_boards", "run", "run_on_board"]
+__all__ = ["Board", "BoardRun", "board", "list_boards", "run_on_board"]
 
 Trace = tuple[tuple[Array, ...], ...]
 
@@ -50,13 +51,6 @@ class BoardRun:
 
 
 def run_on_board(
-    unit: CodeUnit, on: Board, feeds: Sequence[Mapping[str, Array]], timeout: float = 60.0
-) -> list[dict[str, Array]]:
-    """Return the outputs of every sample of `feeds` (arrays by input name), computed on `on`."""
-    return run(unit, on, feeds, timeout=timeout).outputs
-
-
-def run(
     unit: CodeUnit,
     on: Board,
     feeds: Sequence[Mapping[str, Array]],
@@ -75,8 +69,8 @@ def run(
         sources = {"board_main.c": _main_source(unit, trace)}
         flags: tuple[str, ...] = ()
         if trace:
-            sources["board_trace.h"] = _TRACE_HEADER.format(name=unit.name)
-            flags = ("-include", "board_trace.h")
+            sources["board_trace.h"] = _TRACE_HEADER.format(name=unit.name.upper())
+            flags = (f'-D{unit.name.upper()}_HOOK_HEADER="board_trace.h"',)
         image = build_image(unit, on, sources, folder, optimize=optimize, flags=flags)
         (folder / "inputs.bin").write_bytes(_encode(unit, feeds))
         _emulate([emulator, *on.qemu[1:]], on, image, timeout)
@@ -147,20 +141,8 @@ def _encode(unit: CodeUnit, feeds: Sequence[Mapping[str, Array]]) -> bytes:
     parts = [np.uint32(len(feeds)).tobytes()]
     for feed in feeds:
         for slot in unit.inputs:
-            if slot.name not in feed:
-                raise InvalidModelError(f"there is no value for the input '{slot.name}'")
-            parts.append(_checked(np.asarray(feed[slot.name]), slot).tobytes())
+            parts.append(fitting(feed, slot).tobytes())
     return b"".join(parts)
-
-
-def _checked(array: Array, slot: Slot) -> Array:
-    dtype, shape = slot.type.dtype.numpy, slot.type.shape
-    if array.dtype != dtype or array.shape != shape:
-        raise InvalidModelError(
-            f"the value for the input '{slot.name}' has the wrong type",
-            why=f"it is {array.dtype}{list(array.shape)}, the network takes {dtype}{list(shape)}",
-        )
-    return array
 
 
 def _decode(unit: CodeUnit, data: bytes, samples: int) -> tuple[list[dict[str, Array]], int]:

@@ -22,11 +22,11 @@ int toy_run(toy_arena *arena, const float *x, const int8_t *q, float *y, int32_t
 _SOURCE = """\
 #include "toy.h"
 #include <math.h>
+#ifdef TOY_HOOK_HEADER
+#include TOY_HOOK_HEADER
+#endif
 #ifndef TOY_HOOK_END
 #define TOY_HOOK_END(layer)
-#endif
-#ifndef toy_HOOK_END
-#define toy_HOOK_END(layer)
 #endif
 static const float offsets[4] = {{0.25f, -1.5f, 3.0f, 1e-7f}};
 static int32_t calls = 41; /* initialised data must arrive in RAM */
@@ -49,13 +49,13 @@ int toy_run(toy_arena *arena, const float *x, const int8_t *q, float *y, int32_t
     for (int i = 0; i < 4; i++) {{
         out[i] = expf(in[i]) + offsets[i];
     }}
-    toy_HOOK_END(0);
+    TOY_HOOK_END(0);
     *sum = calls;
     for (int i = 0; i < 5; i++) {{
         *sum += in8[i];
     }}
     {body}
-    toy_HOOK_END(1);
+    TOY_HOOK_END(1);
     return zero;
 }}
 """
