@@ -15,7 +15,7 @@ from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
 from glowmcu.ops.base import Example, Op
 
-CARDS = ("reshape", "transpose", "slice", "pad", "concat", "broadcast")
+CARDS = ("reshape", "transpose", "slice", "pad", "concat", "broadcast", "gather", "scatter")
 EXAMPLES = [
     pytest.param(op, example, id=f"{name}-{number}")
     for name, op in Op.registry.items()
