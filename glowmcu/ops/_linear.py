@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from glowmcu.core.fixedpoint import multiplier_of
+from glowmcu.core import dtypes
+from glowmcu.core.fixedpoint import multiplier_of, requantize
 from glowmcu.core.types import Array, TensorType
-from glowmcu.errors import DoesNotFitError
+from glowmcu.errors import DoesNotFitError, UnsupportedError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
+
+
+def data_of(buffer: Buffer) -> Array | None:
+    """Return the data of a constant buffer or of a view of one, None for any other."""
+    if buffer.root.data is None:
+        return None
+    stored = np.ascontiguousarray(buffer.root.data).reshape(-1).view(np.uint8)
+    part = stored[buffer.root_offset : buffer.root_offset + buffer.nbytes]
+    return part.view(buffer.type.dtype.numpy).reshape(buffer.type.shape)
 
 
 @dataclass(frozen=True)
@@ -50,9 +61,14 @@ def fold_linear(
     the accumulator could pass 2^31.
     """
     assert x.quant and w.type.quant and y.quant
-    assert w.data is not None
+    data = data_of(w)
+    if data is None:
+        raise UnsupportedError(
+            f"the int8 weights '{w.name}' of '{b.name}' are computed at run time",
+            why="integer layers fold constants of their weights at compile time",
+        )
     channels = w.type.shape[channel_axis]
-    weights = np.moveaxis(w.data, channel_axis, 0).reshape(channels, -1).astype(np.int64)
+    weights = np.moveaxis(data, channel_axis, 0).reshape(channels, -1).astype(np.int64)
     zw = np.broadcast_to(np.asarray(w.type.quant.zero_point, np.int64), (channels,))
     if np.any(zw):
         raise DoesNotFitError(f"weights '{w.name}' have a zero point that was not folded")
@@ -60,7 +76,6 @@ def fold_linear(
     sx, zx = x.quant.scale[0], x.quant.zero_point[0]
     acc_bias = np.zeros(channels, np.int64)
     if bias is not None:
-        assert bias.data is not None
         acc_bias = _bias_in_accumulator_units(bias, sx * sw)
     acc_bias = acc_bias - zx * weights.sum(axis=1)
     pairs = [multiplier_of(float(s)) for s in sx * sw / y.quant.scale[0]]
@@ -70,7 +85,7 @@ def fold_linear(
     if bound >= 1 << 31:
         raise DoesNotFitError(f"the accumulator of '{b.name}' could reach {bound}, beyond 2^31")
     return FoldedLinear(
-        w,
+        w if w.data is not None else b.constant(data, w.name, w.type),
         b.constant(acc_bias.astype(np.int32), f"{b.name}.bias"),
         b.constant(multiplier.astype(np.int32), f"{b.name}.multiplier"),
         shift,
@@ -79,13 +94,41 @@ def fold_linear(
 
 
 def _bias_in_accumulator_units(bias: Buffer, unit: Array) -> Array:
-    assert bias.data is not None
+    data = data_of(bias)
+    if data is None:
+        raise UnsupportedError(f"the bias '{bias.name}' of an int8 layer is computed at run time")
     quant = bias.type.quant
     if quant is None:
-        return np.rint(bias.data.astype(np.float64) / unit).astype(np.int64)
+        return np.rint(data.astype(np.float64) / unit).astype(np.int64)
     scale = np.asarray(quant.scale, np.float64)
-    real = (bias.data.astype(np.int64) - np.asarray(quant.zero_point, np.int64)) * scale
+    real = (data.astype(np.int64) - np.asarray(quant.zero_point, np.int64)) * scale
     return np.rint(real / unit).astype(np.int64)
+
+
+def integer_linear(inputs: tuple[TensorType | None, ...], outputs: tuple[TensorType, ...]) -> bool:
+    """Tell whether x, w, optional b -> y are types that int8 layers compute with.
+
+    x and y are int8 per tensor, w is symmetric int8, per tensor or per output channel.
+    """
+    x, w, y = inputs[0], inputs[1], outputs[0]
+    for tensor in (x, w, y):
+        if tensor is None or tensor.dtype != dtypes.I8 or tensor.quant is None:
+            return False
+    assert x and x.quant and w and w.quant and y.quant
+    per_tensor = x.quant.axis is None and y.quant.axis is None
+    return per_tensor and w.quant.axis in (None, 0) and not any(w.quant.zero_point)
+
+
+def requantize_channels(i: Any, acc: Array, bias: Array, multiplier: Array) -> Array:
+    """Return the int8 values of accumulators (exact integers as float64), channels last."""
+    total = acc.astype(np.int64) + bias
+    return requantize(total, multiplier, i.shift, i.zero_point, i.low, i.high).astype(np.int8)
+
+
+def pad_to_four(values: Array, groups: int) -> Array:
+    """Append zeros to each of `groups` equal parts until its length is a multiple of four."""
+    parts = values.reshape(groups, -1)
+    return np.pad(parts, ((0, 0), (0, -parts.shape[1] % 4))).reshape(-1)
 
 
 def pack_by_four(weights: Array) -> Array:

@@ -1,0 +1,197 @@
+"""Convolution over images, grouped and depthwise included, NHWC."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core.types import Array, TensorType
+from glowmcu.graph.graph import Value
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear
+from glowmcu.ops._window import MAX_ROWS, Pads, Pair, Window, convolve, sliding
+from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, onnx_op, weights_i8
+from glowmcu.ops.conv2d import ConvF32, ConvS8
+from glowmcu.ops.depthwise import DepthwiseF32, DepthwiseS8
+from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
+
+
+def _quantized(x: TensorType, w: TensorType, y: TensorType, **attributes: Any) -> Example:
+    return Example((x, w, bias_i32(x, w)), attributes, (1, 2), y, tolerance=1)
+
+
+class Conv2D(Op):
+    """x [N, H, W, C], w [O, KH, KW, C / groups], optional b [O] -> [N, H', W', O], clamped."""
+
+    strides: Pair = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    dilations: Pair = (1, 1)
+    groups: int = 1
+    clamp: tuple[float, float] | None = None
+
+    def window(self, x: TensorType, w: TensorType) -> Window:
+        """Return how the window lies on x."""
+        size, kernel = (x.shape[1], x.shape[2]), (w.shape[1], w.shape[2])
+        return Window.over(size, kernel, self.strides, self.dilations, self.pads)
+
+    def infer(self, x: TensorType, w: TensorType, b: TensorType | None = None) -> TensorType:
+        if x.rank != 4 or w.rank != 4:
+            raise TypeError(f"x and w must have four dimensions, not {x.rank} and {w.rank}")
+        if x.shape[3] != w.shape[3] * self.groups:
+            raise TypeError(
+                f"x has {x.shape[3]} channels, the weights {w.shape[3]} in each of "
+                f"{self.groups} groups"
+            )
+        if w.shape[0] % self.groups:
+            raise TypeError(f"{w.shape[0]} output channels do not divide into {self.groups} groups")
+        if b is not None and b.shape != (w.shape[0],):
+            raise TypeError(f"the bias has shape {b.shape}, the weights {w.shape[0]} channels")
+        output = self.window(x, w).output
+        return TensorType(x.dtype, (x.shape[0], *output, w.shape[0]))
+
+    def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
+        window = Window.over(
+            (x.shape[1], x.shape[2]),
+            (w.shape[1], w.shape[2]),
+            self.strides,
+            self.dilations,
+            self.pads,
+        )
+        y = convolve(x, w, window, self.groups).astype(x.dtype)
+        y = y if b is None else y + b
+        return y if self.clamp is None else np.clip(y, *self.clamp).astype(x.dtype)
+
+    def integer(self, inputs: Any, outputs: Any) -> bool:
+        return integer_linear(inputs, outputs)
+
+    def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
+        y = b.result()
+        window = self.window(x.type, w.type)
+        channels, out_channels = x.type.shape[3], w.type.shape[0]
+        constant = all(c is None or data_of(c) is not None for c in (w, bias))
+        depthwise = self.groups == channels == out_channels and window.kernel[0] <= MAX_ROWS
+        depthwise = depthwise and constant
+        geometry = window.attributes(x.type.shape[0]) | {"padded_width": window.padded_width}
+        if depthwise:
+            geometry |= {"channels": channels}
+        else:
+            geometry |= {
+                "groups": self.groups,
+                "channels": channels // self.groups,
+                "out_channels": out_channels // self.groups,
+            }
+        if x.type.quant is None:
+            low, high = self.clamp or (-math.inf, math.inf)
+            float_kind = DepthwiseF32 if depthwise else ConvF32
+            b.emit(float_kind(y=y, x=x, w=w, bias=bias, **geometry, low=low, high=high))
+            return y
+        folded = fold_linear(b, x.type, w, bias, y.type, channel_axis=0)
+        low_q, high_q = clamp_range(self.clamp, y.type)
+        integer_kind = DepthwiseS8 if depthwise else ConvS8
+        b.emit(
+            integer_kind(
+                y=y,
+                x=x,
+                w=folded.weights,
+                bias=folded.bias,
+                multiplier=folded.multiplier,
+                **geometry,
+                fill=x.type.quant.zero_point[0],
+                shift=folded.shift,
+                zero_point=folded.zero_point,
+                low=low_q,
+                high=high_q,
+            )
+        )
+        return y
+
+    examples = (
+        Example((f32(1, 5, 6, 3), f32(4, 3, 3, 3), f32(4)), {"pads": (1, 1, 1, 1)}, (1, 2)),
+        Example(
+            (f32(2, 7, 5, 1), f32(5, 3, 2, 1), None),
+            {"strides": (2, 2), "pads": (1, 0, 0, 1), "clamp": (0.0, 6.0)},
+            (1,),
+        ),
+        Example(
+            (f32(1, 9, 8, 6), f32(4, 3, 3, 3), f32(4)),
+            {"groups": 2, "dilations": (2, 2), "pads": (2, 1, 0, 3)},
+            (1, 2),
+        ),
+        Example((f32(1, 3, 3, 2), f32(7, 1, 1, 2), f32(7)), {}, (1, 2)),
+        Example((f32(1, 6, 5, 2), f32(3, 3, 3, 2), f32(3)), {"pads": (0, 1, 1, 0)}),
+        Example((f32(1, 20, 2, 1), f32(2, 18, 1, 1), None), {"pads": (1, 0, 0, 0)}, (1,)),
+        Example(
+            (f32(1, 6, 9, 5), f32(5, 3, 3, 1), f32(5)),
+            {"groups": 5, "pads": (1, 1, 1, 1), "clamp": (0.0, math.inf)},
+            (1, 2),
+        ),
+        Example(
+            (f32(1, 7, 6, 3), f32(6, 2, 3, 1), None),
+            {"groups": 3, "strides": (2, 1), "dilations": (1, 2)},
+            (1,),
+        ),
+        _quantized(i8(1, 5, 6, 3), weights_i8(4, 3, 3, 3), i8(1, 5, 6, 4), pads=(1, 1, 1, 1)),
+        _quantized(
+            i8(2, 7, 5, 1, zero_point=-128),
+            weights_i8(5, 3, 2, 1),
+            i8(2, 3, 3, 5, zero_point=-128),
+            strides=(2, 2),
+            pads=(1, 0, 0, 1),
+            clamp=(0.0, 6.0),
+        ),
+        _quantized(
+            i8(1, 9, 8, 6),
+            weights_i8(4, 3, 3, 3),
+            i8(1, 7, 8, 4, scale=0.1),
+            groups=2,
+            dilations=(2, 2),
+            pads=(2, 1, 0, 3),
+        ),
+        _quantized(i8(1, 3, 3, 7), weights_i8(2, 1, 1, 7), i8(1, 3, 3, 2)),
+        _quantized(i8(1, 20, 2, 1), weights_i8(2, 18, 1, 1), i8(1, 4, 2, 2), pads=(1, 0, 0, 0)),
+        _quantized(
+            i8(1, 4, 4, 2, scale=0.5), weights_i8(3, 1, 1, 2, scale=0.5), i8(1, 4, 4, 3, scale=0.2)
+        ),
+        _quantized(
+            i8(1, 6, 9, 5), weights_i8(5, 3, 3, 1), i8(1, 6, 9, 5), groups=5, pads=(1, 1, 1, 1)
+        ),
+        _quantized(
+            i8(1, 7, 6, 3),
+            weights_i8(3, 2, 3, 1),
+            i8(1, 3, 2, 3),
+            groups=3,
+            strides=(2, 1),
+            dilations=(1, 2),
+        ),
+    )
+
+
+@onnx_op("Conv")
+def import_conv(node: Any) -> Value:
+    """One and two spatial dimensions, every attribute; weights may be computed at run time."""
+    x, w, b = node.value(0), node.value(1), node.optional(2)
+    spatial = x.type.rank - 2
+    if spatial not in (1, 2):
+        node.fail(
+            f"a convolution over {spatial} spatial dimensions",
+            why="only one and two are implemented",
+        )
+    kernel = w.shape[2:]
+    if tuple(node.attr("kernel_shape") or kernel) != kernel:
+        node.fail(f"kernel_shape is not that of the weights, {kernel}")
+    strides, dilations, pads = sliding(node, x.shape[2:], kernel).in_two()
+    op = Conv2D(strides, pads, dilations, int(node.attr("group", 1)))
+    perm = (0, *range(2, spatial + 2), 1)
+    weights = node.apply(Transpose(perm), w, suffix="w").output
+    image = to_nhwc(node, x)
+    if spatial == 2:
+        return to_nchw(node, node.apply(op, image, weights, b, perm=perm).output)
+    (n, length, c), (o, k, i) = image.shape, weights.shape
+    image = node.apply(Reshape((n, 1, length, c)), image, suffix="x").output
+    weights = node.apply(Reshape((o, 1, k, i)), weights, suffix="w2d").output
+    y = node.apply(op, image, weights, b, suffix="y").output
+    return to_nchw(node, node.apply(Reshape((n, *y.shape[2:])), y, perm=perm).output)

@@ -1,0 +1,146 @@
+"""Convolution instructions: the products of a window with every output channel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from glowmcu.core.types import Array
+from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
+from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
+from glowmcu.targets.kernel import Kernel, Packed
+
+
+def _is_pointwise(i: ConvF32 | ConvS8) -> bool:
+    """Tell whether a convolution is a matrix product over pixels: 1x1, stride 1, no padding."""
+    sizes = (i.kernel_height, i.kernel_width, i.stride_height, i.stride_width)
+    return sizes == (1, 1, 1, 1) and i.padded_width == 0
+
+
+def _by_rows(i: ConvF32 | ConvS8) -> str:
+    if i.kernel_height > MAX_ROWS:
+        return f"the window is taller than {MAX_ROWS} rows"
+    if data_of(i.w) is None or (i.bias is not None and data_of(i.bias) is None):
+        return "weights or bias are computed at run time"
+    return ""
+
+
+def _scratch(i: ConvF32 | ConvS8) -> int:
+    """Return the bytes of two pixels of a pointwise layer, of the ring of rows of any other."""
+    if _is_pointwise(i):
+        pixels = 2 if i.out_channels <= i.channels else 0
+    else:
+        pixels = extent(i.kernel_height, i.dilation_height) * i.padded_width
+    return math.ceil(pixels * i.groups * i.channels * i.x.type.dtype.nbytes / 4) * 4
+
+
+def _in_place(i: ConvF32 | ConvS8) -> tuple[tuple[str, str], ...]:
+    """Allow y on x: a pointwise layer copies pixels before it writes, one with padding its rows."""
+    outer, inner = i.groups * i.out_channels, i.groups * i.channels
+    fits = outer <= inner if _is_pointwise(i) else i.ring_in_place(outer, inner)
+    return (("y", "x"),) if fits else ()
+
+
+def _pack_weights(i: ConvF32 | ConvS8) -> Packed:
+    data = data_of(i.w)
+    assert data is not None
+    w = data.reshape(i.groups, i.out_channels, -1)
+    return Packed(
+        "w",
+        np.concatenate([pack_by_four(group) for group in w]),
+        f"{i.w.name} {list(i.w.type.shape)} by four output channels",
+    )
+
+
+def _pack_f32(i: ConvF32) -> tuple[Packed, ...]:
+    outputs = i.groups * i.out_channels
+    bias = np.zeros(outputs, np.float32) if i.bias is None else data_of(i.bias)
+    assert bias is not None
+    return _pack_weights(i), Packed("bias", pad_to_four(bias, i.groups), "bias")
+
+
+def _pack_s8(i: ConvS8) -> tuple[Packed, ...]:
+    assert i.bias.data is not None
+    assert i.multiplier.data is not None
+    return (
+        _pack_weights(i),
+        Packed("bias", pad_to_four(i.bias.data, i.groups), "bias, input zero point folded in"),
+        Packed("multiplier", pad_to_four(i.multiplier.data, i.groups), "requantization"),
+    )
+
+
+class ConvF32(WindowInstruction):
+    """y = clamp(bias + sum x * w) over windows of NHWC x; w is OHWI, padding is zero."""
+
+    y: Out
+    x: In
+    w: In
+    bias: In | None = None
+    padded_width: int
+    groups: int
+    channels: int
+    out_channels: int
+    low: float
+    high: float
+
+    kernels = (
+        Kernel(
+            "gm_conv2d_f32",
+            accepts=_by_rows,
+            scratch=_scratch,
+            pack=_pack_f32,
+            core=True,
+            in_place=_in_place,
+        ),
+        Kernel("gm_conv2d_f32_direct", core=True),
+    )
+
+    @property
+    def macs(self) -> int:
+        return self.y.type.numel * self.kernel_height * self.kernel_width * self.channels
+
+    def reference(self, x: Array, w: Array, bias: Array | None) -> Array:
+        y = convolve(x, w, self.window, self.groups)
+        y = y if bias is None else y + bias
+        return np.clip(y, np.float32(self.low), np.float32(self.high))
+
+
+class ConvS8(WindowInstruction):
+    """y = requantize(bias + sum x * w) over windows of NHWC x; w is OHWI, padding is `fill`."""
+
+    y: Out
+    x: In
+    w: In
+    bias: In
+    multiplier: In
+    padded_width: int
+    groups: int
+    channels: int
+    out_channels: int
+    fill: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    kernels = (
+        Kernel(
+            "gm_conv2d_s8",
+            accepts=_by_rows,
+            scratch=_scratch,
+            pack=_pack_s8,
+            core=True,
+            in_place=_in_place,
+        ),
+        Kernel("gm_conv2d_s8_direct", core=True),
+    )
+
+    @property
+    def macs(self) -> int:
+        return self.y.type.numel * self.kernel_height * self.kernel_width * self.channels
+
+    def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
+        acc = convolve(x.astype(np.float64), w, self.window, self.groups, self.fill)
+        return requantize_channels(self, acc, bias, multiplier)

@@ -1,0 +1,101 @@
+"""Depthwise convolution instructions: every channel has a window of its own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from glowmcu.core.types import Array
+from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._linear import data_of, requantize_channels
+from glowmcu.ops._window import WindowInstruction, convolve, extent
+from glowmcu.targets.kernel import Kernel, Packed
+
+
+def _scratch(i: DepthwiseF32 | DepthwiseS8) -> int:
+    pixels = extent(i.kernel_height, i.dilation_height) * i.padded_width
+    return math.ceil(pixels * i.channels * i.x.type.dtype.nbytes / 4) * 4
+
+
+def _in_place(i: DepthwiseF32 | DepthwiseS8) -> tuple[tuple[str, str], ...]:
+    return (("y", "x"),) if i.ring_in_place(i.channels, i.channels) else ()
+
+
+def _pack_weights(i: DepthwiseF32 | DepthwiseS8) -> Packed:
+    """Return the weights as [kernel_height][kernel_width][channels]."""
+    data = data_of(i.w)
+    assert data is not None
+    w = np.ascontiguousarray(data[..., 0].transpose(1, 2, 0))
+    return Packed("w", w.reshape(-1), f"{i.w.name} {list(w.shape)}")
+
+
+def _pack_f32(i: DepthwiseF32) -> tuple[Packed, ...]:
+    bias = np.zeros(i.channels, np.float32) if i.bias is None else data_of(i.bias)
+    assert bias is not None
+    return _pack_weights(i), Packed("bias", bias, "bias")
+
+
+def _pack_s8(i: DepthwiseS8) -> tuple[Packed, ...]:
+    assert i.bias.data is not None
+    assert i.multiplier.data is not None
+    return (
+        _pack_weights(i),
+        Packed("bias", i.bias.data, "bias, input zero point folded in"),
+        Packed("multiplier", i.multiplier.data, "requantization"),
+    )
+
+
+class DepthwiseF32(WindowInstruction):
+    """y[c] = clamp(bias[c] + sum x[c] * w[c]) over windows of NHWC x; w is [C, KH, KW, 1]."""
+
+    y: Out
+    x: In
+    w: In
+    bias: In | None = None
+    padded_width: int
+    channels: int
+    low: float
+    high: float
+
+    kernels = (
+        Kernel("gm_depthwise_f32", scratch=_scratch, pack=_pack_f32, core=True, in_place=_in_place),
+    )
+
+    @property
+    def macs(self) -> int:
+        return self.y.type.numel * self.kernel_height * self.kernel_width
+
+    def reference(self, x: Array, w: Array, bias: Array | None) -> Array:
+        y = convolve(x, w, self.window, self.channels)
+        y = y if bias is None else y + bias
+        return np.clip(y, np.float32(self.low), np.float32(self.high))
+
+
+class DepthwiseS8(WindowInstruction):
+    """y[c] = requantize(bias[c] + sum x[c] * w[c]); w is [C, KH, KW, 1], padding is `fill`."""
+
+    y: Out
+    x: In
+    w: In
+    bias: In
+    multiplier: In
+    padded_width: int
+    channels: int
+    fill: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    kernels = (
+        Kernel("gm_depthwise_s8", scratch=_scratch, pack=_pack_s8, core=True, in_place=_in_place),
+    )
+
+    @property
+    def macs(self) -> int:
+        return self.y.type.numel * self.kernel_height * self.kernel_width
+
+    def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
+        acc = convolve(x.astype(np.float64), w, self.window, self.channels, self.fill)
+        return requantize_channels(self, acc, bias, multiplier)

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Depthwise convolution, int8, NHWC: every channel has a window of its own,
+ * y[c] = requantize(bias[c] + sum x[c] * w[c]); padding is the zero point of x. */
+#ifndef GM_DEPTHWISE_S8_H
+#define GM_DEPTHWISE_S8_H
+
+#include "gm_requant.h"
+#include "gm_window.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    int32_t batch;
+    int32_t height; /* of x */
+    int32_t width;
+    int32_t out_height;
+    int32_t out_width;
+    int32_t kernel_height; /* up to GM_WINDOW_ROWS */
+    int32_t kernel_width;
+    int32_t stride_height;
+    int32_t stride_width;
+    int32_t dilation_height;
+    int32_t dilation_width;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t padded_width; /* pixels of a padded row; 0: no padding, rows are read where they lie */
+    int32_t channels;
+    int32_t fill;       /* the zero point of x */
+    int32_t shift;      /* left shift of the accumulator, 0..15 */
+    int32_t zero_point; /* of y */
+    int32_t low;        /* clamp of y, -128 <= low <= high <= 127 */
+    int32_t high;
+} gm_depthwise_s8_t;
+
+/* One tap of four neighbouring pixels, `step` elements apart. */
+GM_INLINE void gm_depthwise_s8_tap(int32_t acc[4], const int8_t *u, int32_t step, int32_t w)
+{
+    acc[0] += u[0] * w;
+    acc[1] += u[step] * w;
+    acc[2] += u[2 * step] * w;
+    acc[3] += u[3 * step] * w;
+}
+
+/* One row of the window. Three taps in a line share most of what they read at stride 1. */
+GM_INLINE void gm_depthwise_s8_line(const gm_depthwise_s8_t *p, int32_t acc[4], const int8_t *u,
+                                    int32_t step, const int8_t *w)
+{
+    const int32_t n = p->channels;
+    const int32_t next = p->dilation_width * n;
+    if (GM_IS_CONSTANT(p->kernel_width) && p->kernel_width == 3) {
+        gm_depthwise_s8_tap(acc, u, step, w[0]);
+        gm_depthwise_s8_tap(acc, u + next, step, w[n]);
+        gm_depthwise_s8_tap(acc, u + 2 * next, step, w[2 * n]);
+        return;
+    }
+    for (int32_t j = 0; j < p->kernel_width; j++) {
+        gm_depthwise_s8_tap(acc, u, step, *w);
+        u += next;
+        w += n;
+    }
+}
+
+/* At larger strides the compiler would load all three lines first, and spill them. */
+GM_INLINE void gm_depthwise_s8_apart(const gm_depthwise_s8_t *p)
+{
+    if (p->stride_width > 1) {
+        GM_FENCE();
+    }
+}
+
+/* One pixel, or four neighbours (pixels is 1 or 4, a constant at every call). The window starts
+ * `offset` elements into the rows. */
+GM_INLINE void gm_depthwise_s8_pixels(const gm_depthwise_s8_t *p, int32_t pixels,
+                                      int8_t *GM_RESTRICT y, const void *const *rows,
+                                      int32_t offset, const int8_t *GM_RESTRICT w,
+                                      const int32_t *GM_RESTRICT bias,
+                                      const int32_t *GM_RESTRICT multiplier)
+{
+    const int32_t channels = p->channels;
+    const int32_t step = pixels == 4 ? p->stride_width * channels : 0;
+    const int32_t line = p->kernel_width * channels;
+    for (int32_t c = 0; c < channels; c++) {
+        const int32_t at = offset + c;
+        int32_t acc[4] = {bias[c], bias[c], bias[c], bias[c]};
+        if (GM_IS_CONSTANT(p->kernel_height) && p->kernel_height == 3) {
+            gm_depthwise_s8_line(p, acc, (const int8_t *)rows[0] + at, step, w + c);
+            gm_depthwise_s8_apart(p);
+            gm_depthwise_s8_line(p, acc, (const int8_t *)rows[1] + at, step, w + c + line);
+            gm_depthwise_s8_apart(p);
+            gm_depthwise_s8_line(p, acc, (const int8_t *)rows[2] + at, step, w + c + 2 * line);
+        } else {
+            for (int32_t i = 0; i < p->kernel_height; i++) {
+                gm_depthwise_s8_line(p, acc, (const int8_t *)rows[i] + at, step, w + c + i * line);
+            }
+        }
+        const int32_t m = multiplier[c];
+        const int32_t z = p->zero_point;
+        y[c] = gm_requant_s8(acc[0], m, p->shift, z, p->low, p->high);
+        if (pixels == 4) {
+            y[channels + c] = gm_requant_s8(acc[1], m, p->shift, z, p->low, p->high);
+            y[2 * channels + c] = gm_requant_s8(acc[2], m, p->shift, z, p->low, p->high);
+            y[3 * channels + c] = gm_requant_s8(acc[3], m, p->shift, z, p->low, p->high);
+        }
+    }
+}
+
+/* One row of the output from kernel_height rows of the input, padded left and right. */
+GM_INLINE void gm_depthwise_s8_row(const gm_depthwise_s8_t *p, int8_t *GM_RESTRICT y,
+                                   const void *const *rows, const int8_t *GM_RESTRICT w,
+                                   const int32_t *GM_RESTRICT bias,
+                                   const int32_t *GM_RESTRICT multiplier)
+{
+    const int32_t step = p->stride_width * p->channels;
+    int32_t offset = 0;
+    int32_t ox = 0;
+    for (; ox <= p->out_width - 4; ox += 4) {
+        gm_depthwise_s8_pixels(p, 4, y, rows, offset, w, bias, multiplier);
+        offset += 4 * step;
+        y += 4 * p->channels;
+    }
+    for (; ox < p->out_width; ox++) {
+        gm_depthwise_s8_pixels(p, 1, y, rows, offset, w, bias, multiplier);
+        offset += step;
+        y += p->channels;
+    }
+}
+
+/* w: [kernel_height][kernel_width][channels]; bias and multiplier: [channels].
+ * scratch: with padding, (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels;
+ * without it NULL. y may be x where there is padding and each output row ends before the first
+ * input row that is not yet in scratch. */
+GM_INLINE void gm_depthwise_s8_core(const gm_depthwise_s8_t *p, int8_t *y, const int8_t *x,
+                                    const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                    const int32_t *GM_RESTRICT multiplier,
+                                    void *GM_RESTRICT scratch)
+{
+    const int32_t room = p->padded_width - p->pad_left;
+    gm_ring_t ring = {(unsigned char *)scratch,
+                      (p->kernel_height - 1) * p->dilation_height + 1,
+                      p->padded_width * p->channels,
+                      p->pad_left * p->channels,
+                      (room < p->width ? room : p->width) * p->channels,
+                      p->height,
+                      p->fill,
+                      0,
+                      0};
+    for (int32_t n = 0; n < p->batch; n++) {
+        if (p->padded_width > 0) {
+            gm_ring_start(&ring, p->pad_top);
+        }
+        for (int32_t oy = 0; oy < p->out_height; oy++) {
+            const int32_t first = oy * p->stride_height - p->pad_top;
+            const void *rows[GM_WINDOW_ROWS];
+            if (p->padded_width > 0) {
+                gm_ring_rows(&ring, x, p->width * p->channels, first, p->kernel_height,
+                             p->dilation_height, rows);
+            } else {
+                for (int32_t i = 0; i < p->kernel_height; i++) {
+                    rows[i] = x + (first + i * p->dilation_height) * p->width * p->channels;
+                }
+            }
+            gm_depthwise_s8_row(p, y, rows, w, bias, multiplier);
+            y += p->out_width * p->channels;
+        }
+        x += p->height * p->width * p->channels;
+    }
+}
+
+void gm_depthwise_s8(const gm_depthwise_s8_t *p, int8_t *y, const int8_t *x,
+                     const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                     const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,67 @@
+"""Kernels of convolutions, pools and matrix products against their numpy references."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_program import Case, cases_of, compare, run_cases
+
+from glowmcu.ops.base import Example, bias_i32, f32, i8, weights_i8
+from glowmcu.ops.conv import Conv2D
+
+pytestmark = pytest.mark.cc
+
+MODES = ("general", "constant", "in_place")
+
+
+def random_convolutions(count: int) -> Iterator[Example]:
+    """Yield convolutions of odd shapes, float and int8 by turns, some of them depthwise."""
+    rng = np.random.default_rng(20)
+    for number in range(count):
+        groups, inner, outer = (int(v) for v in rng.integers(1, 5, 3))
+        if number % 3 == 0:
+            inner = outer = 1
+        groups = groups if number % 2 else 1
+        kh, kw, sh, sw, dh, dw = (int(v) for v in rng.integers(1, [6, 6, 4, 4, 3, 3]))
+        pads = tuple(int(v) for v in rng.integers(0, 3, 4))
+        h, w = (kh - 1) * dh + 1 + int(rng.integers(0, 9)), (kw - 1) * dw + 1 + int(rng.integers(9))
+        attributes = {"strides": (sh, sw), "dilations": (dh, dw), "pads": pads, "groups": groups}
+        n = int(rng.integers(1, 3))
+        if number % 4 < 2:
+            shapes = (f32(n, h, w, groups * inner), f32(groups * outer, kh, kw, inner))
+            yield Example((*shapes, f32(groups * outer)), attributes, (1, 2))
+            continue
+        x = i8(n, h, w, groups * inner, zero_point=int(rng.integers(-128, 128)))
+        weights = weights_i8(groups * outer, kh, kw, inner)
+        shape = Conv2D(**attributes).infer(x, weights).shape
+        y = i8(*shape, scale=0.05 * np.sqrt(kh * kw * inner), zero_point=int(rng.integers(-9, 9)))
+        yield Example((x, weights, bias_i32(x, weights)), attributes, (1, 2), y)
+
+
+def all_cases() -> Iterator[Case]:
+    yield from cases_of(Conv2D, Conv2D.examples, MODES)
+    yield from cases_of(Conv2D, random_convolutions(60), ("general", "in_place"), seed=8)
+
+
+CASES = {}
+for case in all_cases():
+    label = case.label
+    for suffix in itertools.count(2):
+        if label not in CASES:
+            break
+        label = f"{case.label}~{suffix}"
+    CASES[label] = Case(label, case.instruction, case.kernel, case.mode, case.arrays)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_cases(list(CASES.values()), tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.mark.parametrize("label", CASES)
+def test_kernel_equals_reference(label: str, results: dict[str, Any]) -> None:
+    compare(CASES[label], results[label])
