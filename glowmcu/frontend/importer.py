@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 from onnx.defs import OpSchema
 
 from glowmcu import ops
+from glowmcu.core.types import TensorType
 from glowmcu.errors import GlowmcuError, InvalidModelError, Problem, UnsupportedError
-from glowmcu.frontend import functions, signature
+from glowmcu.frontend import control, functions, signature
 from glowmcu.frontend.functions import FunctionKey
+from glowmcu.frontend.precompute import precomputed
 from glowmcu.frontend.read import domain_of
 from glowmcu.frontend.scope import Scope, attributes_of
 from glowmcu.frontend.settle import Settler
@@ -24,9 +27,18 @@ from glowmcu.ops.onnx_node import OnnxNode
 assert ops  # importing the package fills IMPORTERS
 
 _MAX_NODES = 50_000
-_CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 _MISMATCHES = (TypeError, ValueError, IndexError, ArithmeticError)
 """What the type inference of a card raises for operands that do not go together."""
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A node at its place: the protobuf, its scope, ONNX's schema, what an importer sees of it."""
+
+    node: onnx.NodeProto
+    scope: Scope
+    schema: OpSchema | None
+    seen: OnnxNode
 
 
 class Importer:
@@ -72,38 +84,33 @@ class Importer:
             self._node(scope.resolved(node), scope)
 
     def _node(self, node: onnx.NodeProto, scope: Scope) -> None:
+        """Import one node: by its function, its card, ONNX's definition, or computing it now."""
         domain = domain_of(node.domain)
         function = self._local.get((domain, node.op_type, node.overload))
         if function is not None:
             return self._call(function, node, scope, None)
-        importer = IMPORTERS.get((domain, node.op_type))
         opset = scope.opsets.get(domain, 1)
         schema = signature.schema_of(node.op_type, opset, domain)
-        actual = [scope.value(n) if n else None for n in node.input]
-        failed = any(n and v is None for n, v in zip(node.input, actual, strict=True))
-        seen = self._onnx_node(node, scope, tuple(actual), opset)
-        control = not domain and importer is None and node.op_type in _CONTROL_FLOW
-        if importer is None and not control and not functions.has_body(schema):
-            self._report(_unknown(seen, schema, opset))
-            return self._fail(node, scope, schema, seen, failed)
-        if failed:
-            return self._fail(node, scope, schema, seen, failed)
-        wrong = schema and signature.mistake(schema, node, seen.inputs)
-        if wrong:
+        site = _Site(node, scope, schema, self._seen(node, scope, opset))
+        if any(n and scope.value(n) is None for n in node.input):
+            if not _has_a_way(site):
+                self.problems.append(_unknown(site))
+            return self._define(site, [])
+        if schema and (wrong := signature.mistake(schema, node, site.seen.inputs)):
             self.invalid = True
-            self._report(seen.problem(wrong))
-            return self._fail(node, scope, None, seen, failed)
-        seen.attributes = attributes_of(node, self._reader)
-        if control:
-            return self._control(node, scope, schema, seen)
-        problems = self._import(node, scope, schema, seen) if importer else ()
-        if problems is None or self._expand(node, scope, schema, seen, tuple(problems)):
-            return None
-        return self._fail(node, scope, schema, seen, failed)
+            self.problems.append(site.seen.problem(wrong))
+            return self._define(site, [])
+        site.seen.attributes = attributes_of(node, self._reader)
+        problems: tuple[Problem, ...] = ()
+        for way in (self._control, self._import, self._expand, self._precompute):
+            found = way(site)
+            if found is None:
+                return None
+            problems = problems or found
+        self.problems.extend(problems or (_unknown(site),))
+        return self._define(site, self._placeholders(site))
 
-    def _onnx_node(
-        self, node: onnx.NodeProto, scope: Scope, inputs: tuple[Value | None, ...], opset: int
-    ) -> OnnxNode:
+    def _seen(self, node: onnx.NodeProto, scope: Scope, opset: int) -> OnnxNode:
         """Return what an importer sees; outputs that nothing reads count as absent."""
         names = [scope.tensor_name(n) if n in scope.read else "" for n in node.output]
         while names and not names[-1]:
@@ -112,93 +119,113 @@ class Importer:
             op_type=node.op_type,
             name=scope.node_label(node),
             opset=opset,
-            inputs=inputs,
+            inputs=tuple(scope.value(n) if n else None for n in node.input),
             output_names=tuple(names),
             attributes={},
             domain=domain_of(node.domain),
         )
 
-    def _import(
-        self, node: onnx.NodeProto, scope: Scope, schema: OpSchema | None, seen: OnnxNode
-    ) -> tuple[Problem, ...] | None:
-        """Run the node's importer and define its outputs; return the problems, None if none."""
+    def _import(self, site: _Site) -> tuple[Problem, ...] | None:
+        """Run the node's importer; return what it objects to, None if all is well."""
+        seen = site.seen
+        importer = IMPORTERS.get((seen.domain, seen.op_type))
+        if importer is None:
+            return ()
         try:
-            found = IMPORTERS[seen.domain, seen.op_type](seen)
+            found = importer(seen)
             results: tuple[Value, ...] = found if isinstance(found, tuple) else (found,)
-            names = seen.output_names
-            if len(results) < len(names):
-                seen.fail(f"output {len(results)} ('{names[len(results)]}') is not supported")
-            ignored = signature.ignored_attribute(schema, seen.attributes, seen.used, node)
+            for number, name in enumerate(seen.output_names):
+                if name and number >= len(results):
+                    seen.fail(f"output {number} ('{name}') is not supported")
+            ignored = signature.ignored_attribute(
+                site.schema, seen.attributes, seen.used, site.node
+            )
             if ignored:
                 seen.fail(f"attribute '{ignored}' = {seen.attributes[ignored]} is not supported")
-            final = self._settler.settle(results[: len(names)], names)
+            self._finish(site, results)
         except GlowmcuError as error:
             self.invalid |= isinstance(error, InvalidModelError)
-            return tuple(p if p.where else seen.problem(p.what) for p in error.problems)
+            return tuple(
+                p if p.where else seen.problem(p.what, why=p.why, hint=p.hint)
+                for p in error.problems
+            )
         except _MISMATCHES as error:
             return (seen.problem(f"the operands do not go together: {error}"),)
-        self._define(node, scope, final)
         return None
 
-    def _define(self, node: onnx.NodeProto, scope: Scope, values: Sequence[Value | None]) -> None:
-        for number, name in enumerate(node.output):
+    def _finish(self, site: _Site, results: Sequence[Value | None]) -> None:
+        """Fold and name the results of a node and define its outputs."""
+        names = site.seen.output_names
+        pairs = [(v, n) for v, n in zip(results, names, strict=False) if v is not None and n]
+        final = self._settler.settle(tuple(v for v, _ in pairs), tuple(n for _, n in pairs))
+        by_name = {n: v for (_, n), v in zip(pairs, final, strict=True)}
+        self._define(site, [by_name.get(n) for n in names])
+
+    def _define(self, site: _Site, values: Sequence[Value | None]) -> None:
+        for number, name in enumerate(site.node.output):
             if name:
-                scope.values[name] = values[number] if number < len(values) else None
+                site.scope.values[name] = values[number] if number < len(values) else None
 
-    def _report(self, *problems: Problem) -> None:
-        self.problems.extend(problems)
+    def _placeholders(self, site: _Site) -> list[Value | None]:
+        """Return stand-ins of inferred type for the outputs of a node that was not imported.
 
-    def _fail(
-        self,
-        node: onnx.NodeProto,
-        scope: Scope,
-        schema: OpSchema | None,
-        seen: OnnxNode,
-        failed: bool,
-    ) -> None:
-        """Define the outputs of a node that was not imported by placeholders of inferred types.
-
-        Not where they would have been constants: what needs the data would fail for no own fault.
+        None where they would have been constants: what needs the data would fail for no own fault.
         """
-        types: Mapping[str, object] = {}
-        constant_result = all(v is None or v.data is not None for v in seen.inputs)
-        if not failed and not constant_result:
-            types = signature.inferred_types(schema, node, seen.inputs, seen.opset)
+        types: Mapping[str, TensorType] = {}
+        if any(v is not None and v.data is None for v in site.seen.inputs):
+            types = signature.inferred_types(
+                site.schema, site.node, site.seen.inputs, site.seen.opset
+            )
         values: list[Value | None] = []
-        for name in node.output:
+        for name in site.node.output:
             type_ = types.get(name)
-            value = Value(scope.tensor_name(name), type_) if type_ else None  # type: ignore[arg-type]
+            value = Value(site.scope.tensor_name(name), type_) if type_ else None
             if value is not None:
                 self._settler.add(value)
             values.append(value)
-        self._define(node, scope, values)
+        return values
 
-    def _expand(
-        self,
-        node: onnx.NodeProto,
-        scope: Scope,
-        schema: OpSchema | None,
-        seen: OnnxNode,
-        problems: tuple[Problem, ...],
-    ) -> bool:
-        """Import a node by ONNX's definition of its operator; on failure report `problems`."""
-        body = functions.schema_body(schema, node, seen.inputs, seen.opset)
+    def _expand(self, site: _Site) -> tuple[Problem, ...] | None:
+        """Import a node by ONNX's definition of its operator."""
+        body = functions.schema_body(site.schema, site.node, site.seen.inputs, site.seen.opset)
+        if body is None:
+            return ()
         before, invalid = len(self.problems), self.invalid
-        if body is not None:
-            self._call(body, node, scope, schema)
-            inner = self.problems[before:]
-            if not inner:
-                return True
-            del self.problems[before:]
-            self.invalid = invalid
-            problems = problems or (
-                seen.problem(
-                    "the operator is not supported",
-                    why=f"ONNX defines it by other operators, of which one fails: {inner[0].what}",
-                ),
-            )
-        self._report(*(problems or (_unknown(seen, schema, seen.opset),)))
-        return False
+        self._call(body, site.node, site.scope, site.schema)
+        inner = self.problems[before:]
+        if not inner:
+            return None
+        del self.problems[before:]
+        self.invalid = invalid
+        why = f"ONNX defines it by other operators, of which one fails: {inner[0].what}"
+        return (site.seen.problem("the operator is not supported", why=why),)
+
+    def _precompute(self, site: _Site) -> tuple[Problem, ...] | None:
+        """Let ONNX's reference evaluator compute a node on constants."""
+        arrays = precomputed(site.schema, site.node, site.seen.inputs, site.seen.opset)
+        if arrays is None:
+            return ()
+        self._finish(site, [None if a is None else site.seen.constant(a, "value") for a in arrays])
+        return None
+
+    def _control(self, site: _Site) -> tuple[Problem, ...] | None:
+        """Import control flow."""
+        if site.seen.domain or site.seen.op_type not in control.NAMES:
+            return ()
+        before = len(self.problems)
+        try:
+            values = control.import_control(site.node, site.scope, site.seen, self._branch)
+        except UnsupportedError as error:
+            if len(self.problems) == before:
+                return error.problems
+            values = ()
+        self._finish(site, values)
+        return None
+
+    def _branch(self, graph: onnx.GraphProto, inner: Scope, where: str) -> None:
+        refuse_sparse(graph)
+        self.constants(graph.initializer, inner)
+        self.nodes(graph.node, inner, [o.name for o in graph.output], where)
 
     def _call(
         self,
@@ -245,41 +272,6 @@ class Importer:
         }
         scope.values.update({o: values.get(o) for o in node.output if o})
 
-    def _control(
-        self, node: onnx.NodeProto, scope: Scope, schema: OpSchema | None, seen: OnnxNode
-    ) -> None:
-        """Import the branch that a constant condition takes; other control flow is refused."""
-        condition = seen.value(0).data if node.op_type == "If" and seen.inputs else None
-        if condition is None or condition.size != 1:
-            self._report(
-                seen.problem(
-                    "control flow at run time is not supported",
-                    why="the C code computes the same nodes in every run",
-                    hint="export without it, or make its condition a constant"
-                    if node.op_type == "If"
-                    else "unroll the loop when exporting",
-                )
-            )
-            return self._fail(node, scope, schema, seen, False)
-        graph = seen.attr("then_branch" if condition.item() else "else_branch")
-        outputs = [o.name for o in graph.output]
-        if len(outputs) != len(node.output):
-            raise InvalidModelError("a branch has the wrong number of outputs", where=seen.label)
-        inner = Scope(
-            opsets=scope.opsets,
-            attributes=scope.attributes,
-            prefix=scope.prefix,
-            results=dict(scope.results)
-            | {i: scope.tensor_name(o) for i, o in zip(outputs, node.output, strict=True) if o},
-            outer=scope,
-            calls=scope.calls,
-        )
-        refuse_sparse(graph)
-        self.constants(graph.initializer, inner)
-        self.nodes(graph.node, inner, outputs, f"branch of node '{seen.label}'")
-        self._define(node, scope, [inner.value(o) for o in outputs])
-        return None
-
     def raise_problems(self) -> None:
         """Raise everything that was found wrong, at once."""
         if self.problems:
@@ -308,7 +300,17 @@ def _without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
     return copy
 
 
-def _unknown(seen: OnnxNode, schema: OpSchema | None, opset: int) -> Problem:
+def _has_a_way(site: _Site) -> bool:
+    key = (site.seen.domain, site.seen.op_type)
+    return (
+        key in IMPORTERS
+        or functions.has_body(site.schema)
+        or (not key[0] and key[1] in control.NAMES)
+    )
+
+
+def _unknown(site: _Site) -> Problem:
+    seen = site.seen
     names = sorted({name for _, name in IMPORTERS})
     domains = sorted(d for d, name in IMPORTERS if name == seen.op_type)
     hint = ""
@@ -317,10 +319,10 @@ def _unknown(seen: OnnxNode, schema: OpSchema | None, opset: int) -> Problem:
     elif close := difflib.get_close_matches(seen.op_type, names, 3):
         hint = f"close to it are {', '.join(close)}"
     domain = seen.domain or "ai.onnx"
-    why = f"domain {domain}, opset {opset}, has it, but glowmcu does not"
-    if schema is None and not seen.domain:
-        why = f"opset {opset} of ONNX has no operator of that name"
-    elif schema is None:
+    why = f"domain {domain}, opset {seen.opset}, has it, but glowmcu does not"
+    if site.schema is None and not seen.domain:
+        why = f"opset {seen.opset} of ONNX has no operator of that name"
+    elif site.schema is None:
         why = f"domain {domain} is not part of ONNX and the model brings no function for it"
     return seen.problem("the operator is not supported", why=why, hint=hint)
 

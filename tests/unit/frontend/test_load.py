@@ -119,6 +119,32 @@ def test_branch_of_constant_condition(condition: int, expected: list[float]) -> 
     assert run(graph, X=[1, 2]) == {"Y": expected}
 
 
+def test_condition_at_run_time_chooses_between_both_branches() -> None:
+    proto = model(
+        """(float[2] X, bool c) => (float[2] Y) { d = toy.Double(X) Y = If (c) <
+          then_branch = one () => (float[2] a) { a = toy.Sum(d, X) },
+          else_branch = two () => (float[2] a) { k = toy.Double(X) a = toy.Double(k) }
+        > }"""
+    )
+    graph = load(proto).graph
+    x = np.float32([1, 2])
+    for condition, expected in ((True, [3, 6]), (False, [4, 8])):
+        found = evaluate(graph, {"X": x, "c": np.asarray(condition)})
+        assert found["Y"].tolist() == expected
+
+
+def test_operator_without_card_on_constants_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NonZero", "CumSum", "Einsum"):
+        monkeypatch.delitem(IMPORTERS, ("", name), raising=False)
+    proto = model(
+        """(float[2] X) => (int64[1, 2] a, float[3] b, float c) <float[3] C = {5, 0, 6}> {
+        a = NonZero(C) i = Constant<value_int = 0>() b = CumSum(C, i)
+        c = Einsum<equation = "i,i->">(C, C) }"""
+    )
+    found = evaluate(load(proto).graph, {"X": np.zeros(2, np.float32)})
+    assert {n: a.tolist() for n, a in found.items()} == {"a": [[0, 2]], "b": [5, 5, 11], "c": 61}
+
+
 LOCAL = """<domain: "local", opset_import: ["toy" : 1]>
 Quad <times> (x, unused) => (y) { t = toy.Double(x) y = toy.Grow<times : int = @times>(t) }"""
 
@@ -197,7 +223,7 @@ def test_failed_nodes_have_placeholders_of_inferred_type(monkeypatch: pytest.Mon
         ("Concat<axis = 0>(X, I)", "input 1 is i32 and input 0 is f32"),
         ("Bogus(X)", "opset 17 of ONNX has no operator of that name"),
         ("org.Bogus(X)", "domain org is not part of ONNX"),
-        ("Loop(, , X) <body = g (int64 i, bool c) => (bool c) {}>", "control flow"),
+        ("Loop(, , X) <body = g (int64 i, bool c) => (bool c) {}>", "loops are not supported"),
         ('Constant<value_string = "a">()', "no supported value"),
     ],
 )
