@@ -1,0 +1,62 @@
+"""Examples of the element-wise card: every function of the table, every integer lowering."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.types import TensorType
+from glowmcu.ops._functions import FUNCTIONS
+from glowmcu.ops.base import Example, f32, i8
+
+_PAIRS = (((2, 3, 4), (2, 3, 4)), ((2, 3, 5), (5,)), ((6, 1), (6, 7)), ((2, 6), (1, 1)))
+
+
+def _example(fn: str) -> Example:
+    """Return an example of a function on the type that suits it."""
+    info = FUNCTIONS[fn]
+    if fn == "where":
+        return Example((TensorType(dtypes.BOOL, (3, 4)), f32(3, 4), f32(4)), {"fn": fn}, low=0)
+    if fn == "dequantize":
+        stored = (TensorType(dtypes.I8, (5,)), f32(), TensorType(dtypes.I32, ()))
+        return Example(stored, {"fn": fn}, (1, 2), low=1)
+    kind = next(k for k in ("float", "int", "uint", "bool") if info.steps or info.c.get(k))
+    dtype = {"float": dtypes.F32, "int": dtypes.I32, "uint": dtypes.U8, "bool": dtypes.BOOL}[kind]
+    shapes = ((2, 7), (7,), ())[: info.arity]
+    low = 1.0 if fn == "acosh" else 0.05 if fn in ("log", "sqrt", "pow") else -0.9
+    high = 0.9 if low < 0 else 3.0
+    types = tuple(TensorType(dtype, shape) for shape in shapes)
+    low, high = (low, high) if dtype.is_float else (0.0, 2.0 if kind == "bool" else 9.0)
+    return Example(types, {"fn": fn}, low=low, high=high, tolerance=1e-5)
+
+
+def _lut_example(fn: str) -> Example:
+    return Example((i8(3, 11),), {"fn": fn}, output=i8(3, 11, scale=0.03, zero_point=11))
+
+
+def _s8_example(fn: str, x: tuple[int, ...], z: tuple[int, ...]) -> Example:
+    y = tuple(np.broadcast_shapes(x, z))
+    types = (i8(*x), i8(*z, scale=0.02, zero_point=50))
+    return Example(types, {"fn": fn}, output=i8(*y, scale=0.07, zero_point=-11), tolerance=1)
+
+
+EXAMPLES = (
+    *(_example(fn) for fn in FUNCTIONS if not fn.startswith(("cast_", "quantize_", "clamp"))),
+    Example((f32(2, 3, 4), f32(3, 1)), {"fn": "add", "clamp": (0.0, math.inf)}),
+    Example((f32(2, 1, 4), f32(3, 1)), {"fn": "mul", "clamp": (-1.0, 1.0)}),
+    *(_lut_example(fn) for fn in ("relu", "sigmoid", "hard_swish", "gelu", "identity")),
+    Example((i8(2, 9), f32()), {"fn": "leaky_relu"}, (1,), i8(2, 9, scale=0.03, zero_point=9)),
+    *(_s8_example("add", *shapes) for shapes in _PAIRS),
+    *(_s8_example("sub", *shapes) for shapes in _PAIRS),
+    *(_s8_example("mul", *shapes) for shapes in _PAIRS),
+    Example(
+        (i8(3, 7), i8(3, 7, scale=0.02, zero_point=50)),
+        {"fn": "add", "clamp": (0.0, math.inf)},
+        output=i8(3, 7, scale=0.04, zero_point=-128),
+        tolerance=1,
+    ),
+    Example((i8(3, 5), i8(3, 5)), {"fn": "max"}, output=i8(3, 5)),
+    Example((i8(3, 5), i8(5)), {"fn": "min"}, output=i8(3, 5)),
+)

@@ -1,0 +1,229 @@
+"""Integer addition, subtraction and multiplication of two int8 tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.fixedpoint import multiplier_of, requantize
+from glowmcu.core.types import Array, Quant, TensorType
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.instr.instruction import In, Instruction, Out, RowWindow
+from glowmcu.ops.map import collapse
+from glowmcu.targets.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How two operands are read: y[r][c] of a[r][c] and b[r * b_row + c * b_col].
+
+    `swapped`: the first operand of the node is the one that broadcasts, so it is b.
+    """
+
+    rows: int
+    cols: int
+    b_row: int
+    b_col: int
+    swapped: bool
+
+
+def layout_of(x: tuple[int, ...], z: tuple[int, ...]) -> Layout | None:
+    """Return the layout for operands of these shapes; None where two loops are not enough."""
+    y = np.broadcast_shapes(x, z)
+    numel = math.prod(y)
+    if numel not in (math.prod(x), math.prod(z)):
+        return None
+    swapped = math.prod(x) != numel
+    sizes, (_, steps) = collapse(y, [z, x] if swapped else [x, z])
+    if len(sizes) > 2:
+        return None
+    rows, cols = [1, 1, *sizes][-2:]
+    b_row, b_col = [0, 0, *steps][-2:]
+    return Layout(rows, cols, b_row, b_col, swapped)
+
+
+class AddS8(Instruction):
+    """y = clamp((a * a_multiplier + b * b_multiplier + offset) >> shift)."""
+
+    y: Out
+    a: In
+    b: In
+    rows: int
+    cols: int
+    b_row: int
+    b_col: int
+    a_multiplier: int
+    b_multiplier: int
+    offset: int
+    shift: int
+    low: int
+    high: int
+
+    kernels = (Kernel("gm_add_s8", core=True),)
+    may_share = (("y", "a"),)
+
+    def shares(self) -> tuple[tuple[str, str], ...]:
+        """y may also lie where b does, if b has as many elements."""
+        return super().shares() + _shares_b(self.rows, self.b_row, self.b_col, self.cols)
+
+    def windows(self) -> Mapping[str, RowWindow]:
+        both = _shares_b(self.rows, self.b_row, self.b_col, self.cols)
+        return {"a": RowWindow(), "b": RowWindow()} if both else {}
+
+    def reference(self, a: Array, b: Array) -> Array:
+        wide_a, wide_b = _spread(self, a, b)
+        acc = wide_a * self.a_multiplier + wide_b * self.b_multiplier + self.offset
+        y: Array = np.clip(acc >> self.shift, self.low, self.high)
+        return y
+
+
+class MulS8(Instruction):
+    """y = requantize((a - a_zero) * (b - b_zero))."""
+
+    y: Out
+    a: In
+    b: In
+    rows: int
+    cols: int
+    b_row: int
+    b_col: int
+    a_zero: int
+    b_zero: int
+    multiplier: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    kernels = (Kernel("gm_mul_s8", core=True),)
+    may_share = (("y", "a"),)
+
+    def shares(self) -> tuple[tuple[str, str], ...]:
+        """y may also lie where b does, if b has as many elements."""
+        return super().shares() + _shares_b(self.rows, self.b_row, self.b_col, self.cols)
+
+    def windows(self) -> Mapping[str, RowWindow]:
+        both = _shares_b(self.rows, self.b_row, self.b_col, self.cols)
+        return {"a": RowWindow(), "b": RowWindow()} if both else {}
+
+    def reference(self, a: Array, b: Array) -> Array:
+        wide_a, wide_b = _spread(self, a, b)
+        acc = (wide_a - self.a_zero) * (wide_b - self.b_zero)
+        return requantize(acc, self.multiplier, self.shift, self.zero_point, self.low, self.high)
+
+
+def _shares_b(rows: int, b_row: int, b_col: int, cols: int) -> tuple[tuple[str, str], ...]:
+    whole = (b_col == 1 or cols == 1) and (rows == 1 or b_row == cols)
+    return (("y", "b"),) if whole else ()
+
+
+def _spread(i: AddS8 | MulS8, a: Array, b: Array) -> tuple[Array, Array]:
+    row, col = np.arange(i.rows)[:, None], np.arange(i.cols)
+    wide_b = b.reshape(-1).astype(np.int64)[row * i.b_row + col * i.b_col]
+    return a.reshape(i.rows, i.cols).astype(np.int64), wide_b
+
+
+@dataclass(frozen=True)
+class AddConstants:
+    """The numbers of an integer addition, see AddS8."""
+
+    a: int
+    b: int
+    offset: int
+    shift: int
+
+
+def add_constants(a: Quant, b: Quant, y: Quant, sign: int) -> AddConstants | None:
+    """Return constants for y = a + sign * b that stay within 32 bits and 1 LSB; None if none do."""
+    ratio_a = a.scale[0] / y.scale[0]
+    ratio_b = sign * b.scale[0] / y.scale[0]
+    real = y.zero_point[0] - a.zero_point[0] * ratio_a - b.zero_point[0] * ratio_b
+    for shift in range(30, 7, -1):
+        one = 1 << shift
+        found = AddConstants(
+            round(ratio_a * one), round(ratio_b * one), round((real + 0.5) * one), shift
+        )
+        bound = 128 * (abs(found.a) + abs(found.b)) + abs(found.offset)
+        if max(abs(found.a), abs(found.b)) <= 32767 and bound < 1 << 31:
+            return found
+    return None
+
+
+def is_i8(type_: TensorType) -> bool:
+    """Tell whether a type is int8 with one scale."""
+    return type_.dtype is dtypes.I8 and type_.quant is not None and type_.quant.axis is None
+
+
+def has_integer_add(a: TensorType, b: TensorType, y: TensorType, sign: int) -> bool:
+    """Tell whether AddS8 computes y = a + sign * b."""
+    if not (is_i8(a) and is_i8(b) and is_i8(y)) or layout_of(a.shape, b.shape) is None:
+        return False
+    assert a.quant and b.quant and y.quant
+    return add_constants(a.quant, b.quant, y.quant, sign) is not None
+
+
+def has_integer_mul(a: TensorType, b: TensorType, y: TensorType) -> bool:
+    """Tell whether MulS8 computes y = a * b."""
+    if not (is_i8(a) and is_i8(b) and is_i8(y)) or layout_of(a.shape, b.shape) is None:
+        return False
+    assert a.quant and b.quant and y.quant
+    return a.quant.scale[0] * b.quant.scale[0] / y.quant.scale[0] < 2.0**14
+
+
+def emit_add(b: Builder, y: Buffer, x: Buffer, z: Buffer, sign: int, low: int, high: int) -> None:
+    """Emit y = x + sign * z, clamped to the stored integers low..high."""
+    layout = layout_of(x.type.shape, z.type.shape)
+    assert layout and x.type.quant and z.type.quant and y.type.quant
+    found = add_constants(x.type.quant, z.type.quant, y.type.quant, sign)
+    assert found is not None
+    multipliers = (found.b, found.a) if layout.swapped else (found.a, found.b)
+    b.emit(
+        AddS8(
+            y=y,
+            a=z if layout.swapped else x,
+            b=x if layout.swapped else z,
+            rows=layout.rows,
+            cols=layout.cols,
+            b_row=layout.b_row,
+            b_col=layout.b_col,
+            a_multiplier=multipliers[0],
+            b_multiplier=multipliers[1],
+            offset=found.offset,
+            shift=found.shift,
+            low=low,
+            high=high,
+        )
+    )
+
+
+def emit_mul(b: Builder, y: Buffer, x: Buffer, z: Buffer, low: int, high: int) -> None:
+    """Emit y = x * z, clamped to the stored integers low..high."""
+    layout = layout_of(x.type.shape, z.type.shape)
+    assert layout and x.type.quant and z.type.quant and y.type.quant
+    a, c = (z, x) if layout.swapped else (x, z)
+    assert a.type.quant and c.type.quant
+    scale = a.type.quant.scale[0] * c.type.quant.scale[0] / y.type.quant.scale[0]
+    multiplier, shift = multiplier_of(scale)
+    b.emit(
+        MulS8(
+            y=y,
+            a=a,
+            b=c,
+            rows=layout.rows,
+            cols=layout.cols,
+            b_row=layout.b_row,
+            b_col=layout.b_col,
+            a_zero=a.type.quant.zero_point[0],
+            b_zero=c.type.quant.zero_point[0],
+            multiplier=multiplier,
+            shift=shift,
+            zero_point=y.type.quant.zero_point[0],
+            low=low,
+            high=high,
+        )
+    )

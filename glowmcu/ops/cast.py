@@ -1,0 +1,81 @@
+"""Cast: the same numbers as elements of another type."""
+
+from __future__ import annotations
+
+import onnx
+
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
+from glowmcu.core.types import Array, TensorType
+from glowmcu.graph.graph import Value
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.ops._functions import FUNCTIONS, STORABLE
+from glowmcu.ops._program import Input, Step, run
+from glowmcu.ops.base import Example, Op, f32, onnx_op
+from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.onnx_node import OnnxNode
+
+
+class Cast(Op):
+    """x as elements of `dtype`: integers wrap, real numbers are cut and saturate."""
+
+    dtype: DType
+
+    def infer(self, x: TensorType) -> TensorType:
+        return TensorType(self.dtype, x.shape)
+
+    def reference(self, x: Array) -> Array:
+        return run((Step(f"cast_{self.dtype}", (Input(0),)),), FUNCTIONS, (x,))
+
+    def lower(self, b: Builder, x: Buffer) -> Buffer:
+        return Elementwise(f"cast_{self.dtype}").lower(b, x)
+
+    examples = (
+        Example((f32(3, 5),), {"dtype": dtypes.I8}, low=-200.0, high=200.0),
+        Example((f32(17),), {"dtype": dtypes.U8}, low=-9.0, high=300.0),
+        Example((f32(17),), {"dtype": dtypes.I64}, low=-1e19, high=1e19),
+        Example((f32(17),), {"dtype": dtypes.BOOL}),
+        Example((f32(17),), {"dtype": dtypes.F64}),
+        Example((TensorType(dtypes.I64, (9,)),), {"dtype": dtypes.I8}, low=-999, high=999),
+        Example((TensorType(dtypes.I32, (9,)),), {"dtype": dtypes.F32}, low=-999, high=999),
+        Example((TensorType(dtypes.BOOL, (9,)),), {"dtype": dtypes.I64}, low=0, high=2),
+    )
+
+
+@onnx_op("Cast")
+def import_cast(node: OnnxNode) -> Value:
+    """Among float32, float64, integers and bool; out of range, real numbers saturate."""
+    node.attr("saturate")
+    node.attr("round_mode")
+    return _cast(node, _dtype(node, int(node.attr("to"))))
+
+
+@onnx_op("CastLike")
+def import_cast_like(node: OnnxNode) -> Value:
+    """As Cast, to the type of the second input."""
+    node.attr("saturate")
+    node.attr("round_mode")
+    return _cast(node, node.value(1).type.dtype)
+
+
+def _cast(node: OnnxNode, dtype: DType) -> Value:
+    x = node.value(0)
+    if x.type.dtype is dtype and x.type.quant is None:
+        return x
+    for type_ in (dtype, x.type.dtype):
+        if type_ not in STORABLE:
+            node.fail(
+                f"elements of type {type_}",
+                why="the C code computes in float32, float64, integers and bool",
+                hint="convert the model to float32",
+            )
+    return node.apply(Cast(dtype), x).output
+
+
+def _dtype(node: OnnxNode, number: int) -> DType:
+    try:
+        return dtypes.of(onnx.helper.tensor_dtype_to_np_dtype(number))
+    except (TypeError, KeyError, ValueError):
+        name = onnx.TensorProto.DataType.Name(number) if number else "undefined"
+        node.fail(f"elements of type {name.lower()}", hint="convert the model to float32")

@@ -1,0 +1,164 @@
+"""One loop nest that runs a small element-wise program over broadcast operands."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
+from glowmcu.core.literal import c_literal
+from glowmcu.core.types import Array
+from glowmcu.errors import UnsupportedError
+from glowmcu.instr.instruction import Ins, Instruction, Out
+from glowmcu.ops._functions import FUNCTIONS
+from glowmcu.ops._program import Arg, Input, Literal, Program, Step, Temp, result_types, run
+from glowmcu.targets.kernel import Kernel
+
+
+class Map(Instruction):
+    """y = program(xs), element by element; every x broadcasts to the shape of y."""
+
+    y: Out
+    xs: Ins
+    program: Program
+
+    kernels = (Kernel("gm_map", template="map.c.j2", view=lambda i: view(i)),)
+
+    def reference(self, xs: list[Array]) -> Array:
+        found = run(self.program, FUNCTIONS, xs)
+        return np.broadcast_to(found, self.y.type.shape).astype(self.y.type.dtype.numpy)
+
+    def shares(self) -> tuple[tuple[str, str], ...]:
+        """y may lie where an x of as many elements does, if they are as wide as those of y.
+
+        The pair names the field, so it holds only if it holds for every x large enough.
+        """
+        size, numel = self.y.type.dtype.nbytes, self.y.type.numel
+        large = [x for x in self.xs if x.nbytes >= self.y.nbytes]
+        fits = all(x.type.numel == numel and x.type.dtype.nbytes >= size for x in large)
+        return (("y", "xs"),) if fits else ()
+
+
+def strides(shape: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides with which a dense tensor of `shape` is read as one of shape `target`."""
+    padded = (1,) * (len(target) - len(shape)) + shape
+    return tuple(
+        0 if size == 1 else math.prod(padded[axis + 1 :]) for axis, size in enumerate(padded)
+    )
+
+
+def collapse(
+    target: tuple[int, ...], shapes: list[tuple[int, ...]]
+) -> tuple[list[int], list[list[int]]]:
+    """Return (sizes, strides of each operand) of the smallest loop nest over `target`."""
+    steps = [strides(s, target) for s in shapes]
+    sizes: list[int] = []
+    merged: list[list[int]] = [[] for _ in shapes]
+    for axis, size in enumerate(target):
+        if size == 1:
+            continue
+        if sizes and all(m[-1] == s[axis] * size for m, s in zip(merged, steps, strict=True)):
+            sizes[-1] *= size
+            for m, s in zip(merged, steps, strict=True):
+                m[-1] = s[axis]
+        else:
+            sizes.append(size)
+            for m, s in zip(merged, steps, strict=True):
+                m.append(s[axis])
+    return sizes, merged
+
+
+def view(i: Map) -> Mapping[str, Any]:
+    """Return what the template prints: loops, loads, steps."""
+    sizes, steps = collapse(i.y.type.shape, [x.type.shape for x in i.xs])
+    depth = len(sizes)
+    loads: list[list[dict[str, str]]] = [[] for _ in range(depth + 1)]
+    for number, (x, step) in enumerate(zip(i.xs, steps, strict=True)):
+        level = max((d + 1 for d in range(depth) if step[d]), default=0)
+        loads[level].append(
+            {"type": x.type.dtype.c, "name": f"v{number}", "value": f"x{number}[{_index(step)}]"}
+        )
+    expressions = list(_expressions(i))
+    dense = [math.prod(sizes[d + 1 :]) for d in range(depth)]
+    return {
+        "parameters": [
+            f"{i.y.type.dtype.c} *y",
+            *(f"const {x.type.dtype.c} *x{n}" for n, x in enumerate(i.xs)),
+        ],
+        "includes": _includes(i, [e["value"] for e in expressions]),
+        "sizes": sizes,
+        "indices": [_name(d) for d in range(depth)],
+        "loads": loads,
+        "steps": expressions[:-1],
+        "result": expressions[-1]["value"],
+        "place": _index(dense),
+    }
+
+
+def _name(level: int) -> str:
+    return "ijklmn"[level] if level < 6 else f"i{level}"
+
+
+def _index(step: list[int]) -> str:
+    terms = [
+        _name(level) if s == 1 else f"{_name(level)} * {s}" for level, s in enumerate(step) if s
+    ]
+    return " + ".join(terms) or "0"
+
+
+def _expressions(i: Map) -> Iterator[dict[str, str]]:
+    """Yield type, name and C expression of every step."""
+    inputs = [x.type.dtype for x in i.xs]
+    types = result_types(i.program, FUNCTIONS, inputs)
+    for number, (step, (operand, result)) in enumerate(zip(i.program, types, strict=True)):
+        yield {
+            "type": result.c,
+            "name": f"t{number}",
+            "value": expression(step, operand, result),
+        }
+
+
+def expression(step: Step, operand: DType, result: DType) -> str:
+    """Return the C expression of a step that computes on `operand` and gives `result`."""
+    text = FUNCTIONS[step.fn].c.get(operand.kind, "")
+    if not text or operand in (dtypes.F16, dtypes.BF16):
+        raise UnsupportedError(
+            f"the function {step.fn} is not available for elements of type {operand}",
+            hint="convert the model to float32, or cast around the operation",
+        )
+    names = dict(zip("abc", (_argument(a) for a in step.args), strict=False))
+    text = text.format(
+        **names,
+        f="" if operand is dtypes.F64 else "f",
+        T=operand.c,
+        U="uint64_t" if operand.bits == 64 else "uint32_t",
+        BITS=operand.bits,
+    )
+    return text if result.is_float else f"({result.c})({text})"
+
+
+def _argument(arg: Arg) -> str:
+    if isinstance(arg, Input):
+        return f"v{arg.index}"
+    if isinstance(arg, Temp):
+        return f"t{arg.index}"
+    assert isinstance(arg, Literal)
+    assert arg.dtype is not None
+    return c_literal(arg.value, arg.dtype)
+
+
+_CALL = re.compile(r"\b([a-z]\w*)\(|\b(INFINITY|NAN)\b")
+
+
+def _includes(i: Map, texts: list[str]) -> tuple[str, ...]:
+    """Return the headers that the expressions need, as they are written after #include."""
+    called = {name or macro for text in texts for name, macro in _CALL.findall(text)}
+    kernels = {FUNCTIONS[s.fn].header for s in i.program if FUNCTIONS[s.fn].header}
+    used = {f'"{h}"' for h in kernels if any(c.startswith(h.removesuffix(".h")) for c in called)}
+    plain = any(not c.startswith("gm_") for c in called)
+    return (*(("<math.h>",) if plain else ()), *sorted(used))

@@ -1,0 +1,179 @@
+"""Softmax and its logarithm over the last axis."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core.types import Array, TensorType
+from glowmcu.graph.graph import Value
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.binary_s8 import is_i8
+from glowmcu.ops.onnx_node import OnnxNode
+from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.transpose import Transpose
+from glowmcu.targets.kernel import Kernel
+
+MAX_INTEGER_COLS = 2048
+"""Longest row whose table of exponentials is fine enough for 1 LSB of 1/256."""
+
+
+class Softmax(Op):
+    """exp(x) / sum(exp(x)) along the last axis, or its logarithm."""
+
+    log: bool = False
+
+    def infer(self, x: TensorType) -> TensorType:
+        if x.rank == 0:
+            raise TypeError("Softmax needs an axis")
+        return x.with_quant(None)
+
+    def reference(self, x: Array) -> Array:
+        shifted = x - x.max(axis=-1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            total = np.exp(shifted).sum(axis=-1, keepdims=True)
+            y: Array = shifted - np.log(total) if self.log else np.exp(shifted) / total
+        return y
+
+    def integer(self, inputs: Any, outputs: Any) -> bool:
+        x, y = inputs[0], outputs[0]
+        fits = x.shape[-1] <= MAX_INTEGER_COLS and not self.log
+        return fits and is_i8(x) and is_i8(y) and bool(y.quant.scale[0] > 2.0**-14)
+
+    def lower(self, b: Builder, x: Buffer) -> Buffer:
+        y = b.result()
+        cols = x.type.shape[-1]
+        rows = math.prod(x.type.shape[:-1])
+        if x.type.quant is None:
+            kind = LogSoftmaxF32 if self.log else SoftmaxF32
+            b.emit(kind(y=y, x=x, rows=rows, cols=cols))
+            return y
+        assert y.type.quant is not None
+        bits = table_bits(cols)
+        table = exponentials(x.type.quant.scale[0], bits)
+        b.emit(
+            SoftmaxS8(
+                y=y,
+                x=x,
+                table=b.constant(table, f"{b.name}.exponentials"),
+                rows=rows,
+                cols=cols,
+                table_shift=bits - 15,
+                multiplier=round(2.0**14 / y.type.quant.scale[0]),
+                zero_point=y.type.quant.zero_point[0],
+            )
+        )
+        return y
+
+    examples = (
+        Example((f32(1, 10),), tolerance=1e-5),
+        Example((f32(2, 3, 7),), low=-90.0, high=90.0, tolerance=1e-5),
+        Example((f32(2, 5),), {"log": True}, tolerance=1e-5),
+        Example(
+            (i8(3, 10, scale=0.1),), output=i8(3, 10, scale=1 / 256, zero_point=-128), tolerance=1
+        ),
+        Example(
+            (i8(2, 50, scale=0.02),), output=i8(2, 50, scale=0.0007, zero_point=-9), tolerance=1
+        ),
+    )
+
+
+def table_bits(cols: int) -> int:
+    """Return the bits of the largest exponential: a row of `cols` of them must fit 32 bits."""
+    return min(30, 31 - (cols - 1).bit_length())
+
+
+def exponentials(scale: float, bits: int) -> Array:
+    """Return exp(-d * scale) for differences d = 0..255 as integers of `bits` bits."""
+    real = np.exp(-scale * np.arange(256, dtype=np.float64))
+    return np.rint(real * 2.0**bits).astype(np.uint32)
+
+
+class SoftmaxF32(Instruction):
+    """y[r] = exp(x[r] - max) / sum."""
+
+    y: Out
+    x: In
+    rows: int
+    cols: int
+
+    kernels = (Kernel("gm_softmax_f32", core=True),)
+    may_share = (("y", "x"),)
+
+    def reference(self, x: Array) -> Array:
+        return Softmax().reference(x)
+
+
+class LogSoftmaxF32(Instruction):
+    """y[r] = x[r] - max - log(sum)."""
+
+    y: Out
+    x: In
+    rows: int
+    cols: int
+
+    kernels = (Kernel("gm_log_softmax_f32", core=True),)
+    may_share = (("y", "x"),)
+
+    def reference(self, x: Array) -> Array:
+        return Softmax(log=True).reference(x)
+
+
+class SoftmaxS8(Instruction):
+    """Integer softmax: exponentials by table, one division a row.
+
+    table[max - x] are exponentials of table_shift + 15 bits; probabilities have 30 bits and are
+    brought to the scale of y by multiplier = 2^14 / scale.
+    """
+
+    y: Out
+    x: In
+    table: In
+    rows: int
+    cols: int
+    table_shift: int
+    multiplier: int
+    zero_point: int
+
+    kernels = (Kernel("gm_softmax_s8", core=True),)
+    may_share = (("y", "x"),)
+
+    def reference(self, x: Array, table: Array) -> Array:
+        wide = x.reshape(self.rows, self.cols).astype(np.int64)
+        powers = table.astype(np.int64)[wide.max(axis=1, keepdims=True) - wide]
+        total = powers.sum(axis=1, keepdims=True) >> self.table_shift
+        part = (powers >> self.table_shift) * ((1 << 30) // total)
+        fine = (part * self.multiplier + (1 << 31)) >> 32
+        y: Array = np.clip(((fine + (1 << 11)) >> 12) + self.zero_point, -128, 127)
+        return y.astype(np.int8)
+
+
+@onnx_op("Softmax", "LogSoftmax")
+def import_softmax(node: OnnxNode) -> Value:
+    """Any axis; before opset 13 over all axes from `axis` on."""
+    x = node.value(0)
+    op = Softmax(log=node.op_type == "LogSoftmax")
+    axis = int(node.attr("axis", -1 if node.opset >= 13 else 1))
+    axis += x.type.rank if axis < 0 else 0
+    if node.opset < 13:
+        return _flattened(node, op, x, axis)
+    if axis == x.type.rank - 1:
+        return node.apply(op, x).output
+    perm = list(range(x.type.rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    order = tuple(perm)
+    moved = node.apply(Transpose(order), x, suffix="moved").output
+    return node.apply(Transpose(order), node.apply(op, moved, suffix="rows").output).output
+
+
+def _flattened(node: OnnxNode, op: Softmax, x: Value, axis: int) -> Value:
+    if all(size == 1 for size in x.shape[axis:-1]) and x.type.rank > 0:
+        return node.apply(op, x).output
+    flat = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    rows = node.apply(Reshape(flat), x, suffix="flat").output
+    return node.apply(Reshape(x.shape), node.apply(op, rows, suffix="rows").output).output
