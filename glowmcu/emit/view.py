@@ -18,7 +18,7 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.options import Specialize
-from glowmcu.targets.kernel import Kernel, no_scratch
+from glowmcu.targets.kernel import Kernel, Packed, no_scratch
 
 HOT = 0.05
 """A layer with more than this part of the MACs is hot."""
@@ -138,6 +138,45 @@ class Constants:
         return f"(const void *)((const uint8_t *)(const void *){name} + {offset})"
 
 
+@dataclass(frozen=True)
+class Argument:
+    """One pointer that a kernel gets: a buffer, a packed constant, or NULL for an absent one."""
+
+    name: str
+    item: Buffer | Packed | None
+    written: bool = False
+
+
+def arguments(instruction: Instruction, kernel: Kernel) -> tuple[Argument, ...]:
+    """Return the pointers of a kernel's C prototype: outputs, inputs, constants, scratch.
+
+    Inputs come in the order of the fields; without packing, constants are inputs like others, but
+    in a field of several buffers they come last.
+    """
+    outputs: list[Argument] = []
+    inputs: list[Argument] = []
+    for field_name, role in instruction.roles().items():
+        found = getattr(instruction, field_name)
+        group = inputs if role == "in" else outputs
+        if found is None and not kernel.pack:
+            group.append(Argument(field_name, None, role != "in"))
+        elif isinstance(found, tuple):
+            many = [Argument(f"{field_name}{n}", b, role != "in") for n, b in enumerate(found)]
+            group += sorted(many, key=_is_constant)
+        elif found is not None:
+            group.append(Argument(field_name, found, role != "in"))
+    if kernel.pack:
+        inputs = [a for a in inputs if not _is_constant(a)]
+        inputs += [Argument(p.name, p) for p in kernel.pack(instruction)]
+    if kernel.scratch is not no_scratch:
+        inputs.append(Argument("scratch", instruction.scratch, True))
+    return (*outputs, *inputs)
+
+
+def _is_constant(argument: Argument) -> bool:
+    return isinstance(argument.item, Buffer) and argument.item.root.kind == "constant"
+
+
 @dataclass
 class Assembler:
     """Turns the instructions of one function into C records, one after the other."""
@@ -159,62 +198,45 @@ class Assembler:
         """Return one layer; its constants, parameters and functions are added to the lists."""
         kernel = instruction.kernel
         assert kernel is not None, f"{instruction.name} has no kernel"
-        operands = self._operands(index, instruction, kernel)
+        operands = tuple(
+            self._argument(index, instruction, a) for a in arguments(instruction, kernel)
+        )
         if kernel.template:
-            function, arguments = self._template(index, instruction, kernel), operands
+            function, passed = self._template(index, instruction, kernel), operands
         else:
             self.includes.setdefault(f"{kernel.symbol}.h")
             params = self._params(index, instruction, kernel)
             if index in self.specialised:
-                function = self._specialised(index, instruction, kernel, params, len(operands))
-                arguments = operands
+                function = self._specialised(index, instruction, kernel, params)
+                passed = operands
             else:
                 self.kernels.setdefault(kernel.symbol, kernel)
-                function, arguments = kernel.symbol, (*params, *operands)
+                function, passed = kernel.symbol, (*params, *operands)
         return LayerView(
             index,
             literals.block(_layer_comment(index, instruction, kernel), 4),
-            literals.call(function, arguments),
+            literals.call(function, passed),
             instruction,
             kernel,
             function,
             results(instruction, self.plan),
         )
 
-    def _operands(self, index: int, instruction: Instruction, kernel: Kernel) -> tuple[str, ...]:
-        """Return outputs, inputs, constants and scratch, as the kernel's C prototype has them.
-
-        Inputs come in the order of the fields; without packing, constants are inputs like others,
-        but in a field of several buffers they come last.
-        """
-        outputs: list[str] = []
-        inputs: list[str] = []
-        for name, role in instruction.roles().items():
-            found = getattr(instruction, name)
-            group = inputs if role == "in" else outputs
-            if found is None:
-                if not kernel.pack:
-                    group.append("NULL")
-                continue
-            many = list(enumerate(found if isinstance(found, tuple) else (found,)))
-            many.sort(key=lambda item: item[1].root.kind == "constant")
-            for number, buffer in many:
-                if buffer.root.kind != "constant":
-                    group.append(self._at(buffer))
-                elif not kernel.pack:
-                    part = name if len(many) == 1 else f"{name}{number}"
-                    comment = _constant_comment(index, instruction, part, buffer)
-                    group.append(self.constants.buffer(buffer, f"layer{index}_{part}", comment))
-        for packed in kernel.pack(instruction) if kernel.pack else ():
-            size = f"{dtypes.of(packed.data.dtype)}[{packed.data.size}]"
-            comment = f"layer {index} {packed.name}: {packed.comment or instruction.name} {size}"
-            inputs.append(self.constants.add(packed.data, f"layer{index}_{packed.name}", comment))
-        if kernel.scratch is not no_scratch:
-            inputs.append(self._at(instruction.scratch) if instruction.scratch else "NULL")
-        return (*outputs, *inputs)
-
-    def _at(self, buffer: Buffer) -> str:
-        return f"AT({address(buffer, self.plan)})"
+    def _argument(self, index: int, instruction: Instruction, operand: Argument) -> str:
+        """Return the C expression of one operand."""
+        item = operand.item
+        if item is None:
+            return "NULL"
+        label = f"layer{index}_{operand.name}"
+        if isinstance(item, Packed):
+            size = f"{dtypes.of(item.data.dtype)}[{item.data.size}]"
+            comment = f"layer {index} {item.name}: {item.comment or instruction.name} {size}"
+            return self.constants.add(item.data, label, comment)
+        if item.root.kind != "constant":
+            return f"AT({address(item, self.plan)})"
+        return self.constants.buffer(
+            item, label, _constant_comment(index, instruction, operand.name, item)
+        )
 
     def _params(self, index: int, instruction: Instruction, kernel: Kernel) -> tuple[str, ...]:
         attributes = instruction.attributes()
@@ -228,26 +250,17 @@ class Assembler:
         return (f"&{view.name}",)
 
     def _specialised(
-        self,
-        index: int,
-        instruction: Instruction,
-        kernel: Kernel,
-        params: tuple[str, ...],
-        count: int,
+        self, index: int, instruction: Instruction, kernel: Kernel, params: tuple[str, ...]
     ) -> str:
         """Return a function that is the kernel's core with constant parameters."""
         key = f"{kernel.symbol} {params}"
         if key not in self.functions:
             function = f"{self.name}_{kernel.symbol.removeprefix('gm_')}_{index}"
-            written = sum(1 for r in instruction.roles().values() if r != "in")
-            names = tuple(f"{'y' if i < written else 'x'}{i}" for i in range(count))
-            typed = tuple(("" if n[0] == "y" else "const ") + f"void *{n}" for n in names)
-            if kernel.scratch is not no_scratch:
-                typed = (*typed[:-1], f"void *{names[-1]}")
+            found = arguments(instruction, kernel)
+            typed = tuple(f"{'' if a.written else 'const '}void *{a.name}" for a in found)
             head = literals.call(f"static GM_NOINLINE void {function}", typed, 0).rstrip(";")
-            body = literals.call(f"{kernel.symbol}_core", (*params, *names), 4)
-            text = f"{head}\n{{\n{body}\n}}"
-            self.functions[key] = FunctionView(function, text, kernel.symbol)
+            core = literals.call(f"{kernel.symbol}_core", (*params, *(a.name for a in found)), 4)
+            self.functions[key] = FunctionView(function, f"{head}\n{{\n{core}\n}}", kernel.symbol)
         return self.functions[key].name
 
     def _template(self, index: int, instruction: Instruction, kernel: Kernel) -> str:

@@ -1,0 +1,2 @@
+/* Enough of limits.h for a C parser. */
+#define CHAR_BIT 8
