@@ -274,10 +274,10 @@ def run(source: Path, data: Path, output: Path | None, board: str | None, **valu
     glowmcu run kws_int8.onnx --target cortex-m4 --input x.npz --board mps2-an386
     """
     from glowmcu import show
-    from glowmcu.emit.unit import CodeUnit
+    from glowmcu.emit.read import read_unit
     from glowmcu.verify.execute import run_unit
 
-    unit = CodeUnit.read(source) if source.is_dir() else compile_from(values, source).unit
+    unit = read_unit(source) if source.is_dir() else compile_from(values, source).unit
     with progress(values["quiet"]) as report:
         report("building and running")
         results = run_unit(unit, data, board=board)
