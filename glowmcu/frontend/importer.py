@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx
 from onnx.defs import OpSchema
 
@@ -18,6 +20,7 @@ from glowmcu.frontend.precompute import precomputed
 from glowmcu.frontend.read import domain_of
 from glowmcu.frontend.scope import Scope, attributes_of
 from glowmcu.frontend.settle import Settler
+from glowmcu.frontend.stored import misread, plain
 from glowmcu.frontend.structure import order, reads_of
 from glowmcu.frontend.tensors import TensorReader
 from glowmcu.graph.graph import Value, constant
@@ -132,8 +135,10 @@ class Importer:
         if importer is None:
             return ()
         try:
-            found = importer(seen)
-            results: tuple[Value, ...] = found if isinstance(found, tuple) else (found,)
+            results = _run(importer, seen)
+            if misread(seen, results):
+                seen = plain(seen)
+                results = _run(importer, seen)
             for number, name in enumerate(seen.output_names):
                 if name and number >= len(results):
                     seen.fail(f"output {number} ('{name}') is not supported")
@@ -300,6 +305,12 @@ def _without(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
     return copy
 
 
+def _run(importer: Callable[[OnnxNode], Any], seen: OnnxNode) -> tuple[Value, ...]:
+    with np.errstate(all="ignore"):
+        found = importer(seen)
+    return found if isinstance(found, tuple) else (found,)
+
+
 def _has_a_way(site: _Site) -> bool:
     key = (site.seen.domain, site.seen.op_type)
     return (
@@ -316,7 +327,7 @@ def _unknown(site: _Site) -> Problem:
     hint = ""
     if domains:
         hint = f"it is known in domain '{domains[0] or 'ai.onnx'}'"
-    elif close := difflib.get_close_matches(seen.op_type, names, 3):
+    elif site.schema is None and (close := difflib.get_close_matches(seen.op_type, names, 3)):
         hint = f"close to it are {', '.join(close)}"
     domain = seen.domain or "ai.onnx"
     why = f"domain {domain}, opset {seen.opset}, has it, but glowmcu does not"

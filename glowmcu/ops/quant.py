@@ -81,9 +81,9 @@ class Dequantize(Op):
 
 
 class AsQuant(Op):
-    """The same stored integers, and what they mean."""
+    """The same stored integers, and what they mean; None: they are just integers."""
 
-    quant: Quant
+    quant: Quant | None
 
     raw = True
 

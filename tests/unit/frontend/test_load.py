@@ -265,3 +265,17 @@ def test_typed_fields_and_half_precision() -> None:
     half = proto.graph.initializer.add(name="h", data_type=onnx.TensorProto.FLOAT16, dims=[2])
     half.int32_data.extend([0x3C00, 0xC000])
     assert load(proto).graph.outputs[0].data.tolist() == [1, -2]  # type: ignore[union-attr]
+
+
+def test_integers_of_quantized_tensors_are_computed_with_as_integers() -> None:
+    """In ONNX Max of two int8 tensors compares the integers, whatever QuantizeLinear meant."""
+    proto = model(
+        """(float[2] X) => (int8[2] Y, float[2] Z)
+        <float s = {0.5}, int8 z = {-7}, int8[2] c = {-8, 100}> {
+        q = QuantizeLinear(X, s, z) Y = Max(q, c) Z = DequantizeLinear(q, s, z) }""",
+        head='<ir_version: 8, opset_import: ["" : 13]>',
+    )
+    graph = load(proto).graph
+    found = evaluate(graph, {"X": np.float32([1, -2])})
+    assert found["Y"].tolist() == [-5, 100]
+    assert found["Z"].tolist() == [1, -2]
