@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Startup of Cortex-M cores: vectors, FPU and Helium, faults as sentences. */
+ * Startup of Cortex-M cores: vectors, FPU and Helium, faults as sentences, SysTick as clock. */
 #include "startup.h"
 
 #include "semihosting.h"
@@ -58,6 +58,34 @@ __attribute__((naked)) void board_fault(void)
         ".ltorg\n");
 }
 /* clang-format on */
+
+static volatile uint32_t *const systick = (volatile uint32_t *)0xE000E010u; /* CTRL, LOAD, VAL */
+static volatile uint32_t wraps;                                             /* of its 24 bits */
+
+void board_tick(void);
+void board_tick(void)
+{
+    wraps++;
+}
+
+void board_clock_start(void)
+{
+    systick[1] = 0x00FFFFFFu;
+    systick[2] = 0;
+    systick[0] = 7; /* on, with interrupt, from the processor's clock */
+}
+
+uint32_t board_clock(void)
+{
+    uint32_t before;
+    uint32_t down;
+    do {
+        before = wraps;
+        down = systick[2];
+        /* again while a wrap is not counted yet: ICSR.PENDSTSET */
+    } while (before != wraps || (*(const volatile uint32_t *)0xE000ED04u & (UINT32_C(1) << 26)));
+    return (before << 24) + (0x00FFFFFFu - down);
+}
 
 static const char *const names[7] = {
     "", "", "non-maskable interrupt", "hard fault", "memory fault", "bus fault", "usage fault"};
@@ -124,5 +152,5 @@ __attribute__((section(".vectors"), used)) static const struct {
     fault_stack + sizeof fault_stack / sizeof fault_stack[0],
     {board_reset, board_fault, board_fault, board_fault, board_fault, board_fault, board_fault,
      board_fault, board_fault, board_fault, board_fault, board_fault, board_fault, board_fault,
-     board_fault},
+     board_tick},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Startup of RISC-V cores in machine mode: write-protected flash, traps as sentences. */
+ * Startup of RISC-V cores in machine mode: write-protected flash, traps as sentences,
+ * the cycle counter as clock. */
 #include "startup.h"
 
 #include "semihosting.h"
@@ -50,6 +51,28 @@ __attribute__((naked, aligned(4))) void board_trap(void)
         ".option pop\n");
 }
 /* clang-format on */
+
+void board_clock_start(void)
+{
+}
+
+/* QEMU counts nanoseconds there, of which an instruction takes 64 */
+uint32_t board_clock(void)
+{
+    uint32_t low;
+    uint32_t high;
+    uint32_t again;
+    do {
+        __asm__ volatile(".option push\n"
+                         ".option arch, +zicsr\n"
+                         "csrr %0, mcycleh\n"
+                         "csrr %1, mcycle\n"
+                         "csrr %2, mcycleh\n"
+                         ".option pop\n"
+                         : "=&r"(high), "=&r"(low), "=&r"(again));
+    } while (high != again);
+    return (high << 26) | (low >> 6);
+}
 
 static const char *const names[8] = {
     "jump to an odd address", "instruction fetched from an address without memory",

@@ -19,6 +19,10 @@ void board_reset(void);
 /* Called by board_reset with a valid stack: prepare the memory, run main, exit with its status. */
 void board_start(void) __attribute__((noreturn));
 
+/* Start the clock, and read it: ticks of the rate that board.toml says, modulo 2^32. */
+void board_clock_start(void);
+uint32_t board_clock(void);
+
 /* Bytes of the stack that were ever used. */
 uint32_t board_stack_used(void);
 

@@ -33,6 +33,7 @@ class Board:
     startup  file in boards/common that starts the processor
     qemu     command line of the emulator without the image
     stack    bytes reserved for the stack at the bottom of the RAM
+    clock    ticks per second of board_clock() in QEMU
     memory   flash, ram and, where the vectors are elsewhere than at the start of flash, vectors
     """
 
@@ -42,6 +43,7 @@ class Board:
     startup: str
     qemu: tuple[str, ...]
     stack: int
+    clock: int
     memory: Mapping[str, Region]
 
     @property
@@ -97,5 +99,6 @@ def _load(file: Path) -> Board:
         startup=data["startup"],
         qemu=tuple(data["qemu"]),
         stack=data["stack"],
+        clock=data["clock"],
         memory={name: Region(**region) for name, region in data["memory"].items()},
     )

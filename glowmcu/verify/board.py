@@ -27,27 +27,37 @@ __all__ = ["Board", "BoardRun", "board", "list_boards", "run_on_board"]
 
 Trace = tuple[tuple[Array, ...], ...]
 
-_TRACE_HEADER = """\
+_BEGIN = """\
 #include <stdint.h>
-void board_trace(int32_t layer);
-#define {name}_HOOK_END(layer) board_trace(layer)
+void board_layer_begin(int32_t layer);
+#define {name}_HOOK_BEGIN(layer) board_layer_begin(layer)
 """
+_END = """\
+#include <stdint.h>
+void board_layer_end(int32_t layer);
+#define {name}_HOOK_END(layer) board_layer_end(layer)
+"""
+# An instruction takes 2^6 ns of the time that the board's clock sees.
+_COUNT = ("-icount", "shift=6,align=off,sleep=off")
+_INSTRUCTIONS_PER_SECOND = 1e9 / 64
 
 
 @dataclass(frozen=True)
 class BoardRun:
     """What a run on a board gave.
 
-    outputs    per sample: arrays by output name
-    trace      per sample and layer: the results of the layer as stored, where kept
-    stack      bytes of stack that were used at most
-    footprint  flash and RAM of the whole image
+    outputs       per sample: arrays by output name
+    stack         bytes of stack that were used at most
+    footprint     flash and RAM of the whole image
+    trace         per sample and layer: the results of the layer as stored, where asked for
+    instructions  per sample and layer: instructions that it took, where asked for
     """
 
     outputs: list[dict[str, Array]]
-    trace: list[Trace]
     stack: int
     footprint: Footprint
+    trace: list[Trace]
+    instructions: list[tuple[int, ...]]
 
 
 def run_on_board(
@@ -57,27 +67,43 @@ def run_on_board(
     *,
     timeout: float = 60.0,
     trace: bool = False,
+    profile: bool = False,
     optimize: str = "-O2",
 ) -> BoardRun:
     """Build an image of `unit` for the board `on` and run it once, on all samples, in QEMU.
+
+    trace    keep the results of each layer
+    profile  count the instructions of each layer
 
     Raises DoesNotFitError, ToolMissingError, or VerificationError for a fault or a time-out.
     """
     emulator = find_tool(on.qemu[0])
     with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
         folder = Path(name)
-        sources = {"board_main.c": _main_source(unit, trace)}
-        flags: tuple[str, ...] = ()
-        if trace:
-            sources["board_trace.h"] = _TRACE_HEADER.format(name=unit.name.upper())
-            flags = (f'-D{unit.name.upper()}_HOOK_HEADER="board_trace.h"',)
-        image = build_image(unit, on, sources, folder, optimize=optimize, flags=flags)
+        image = _build(unit, on, folder, trace, profile, optimize)
         (folder / "inputs.bin").write_bytes(_encode(unit, feeds))
-        _emulate([emulator, *on.qemu[1:]], on, image, timeout)
-        result = (folder / "outputs.bin").read_bytes()
-        outputs, stack = _decode(unit, result, len(feeds))
-        traced = _decode_trace(unit, folder / "trace.bin", len(feeds)) if trace else []
-        return BoardRun(outputs, traced, stack, measure(image, on))
+        counting = _COUNT if profile else ()
+        _emulate([emulator, *on.qemu[1:], *counting], on, image, timeout)
+        outputs, stack = _decode(unit, (folder / "outputs.bin").read_bytes(), len(feeds))
+        return BoardRun(
+            outputs,
+            stack,
+            measure(image, on),
+            _decode_trace(unit, folder / "trace.bin", len(feeds)) if trace else [],
+            _decode_ticks(unit, on, folder / "ticks.bin") if profile else [],
+        )
+
+
+def _build(
+    unit: CodeUnit, on: Board, folder: Path, trace: bool, profile: bool, optimize: str
+) -> Path:
+    prefix = unit.name.upper()
+    hooks = (_BEGIN if profile else "") + (_END if trace or profile else "")
+    sources = {"board_main.c": _main_source(unit, trace, profile)}
+    if hooks:
+        sources["board_hooks.h"] = hooks.format(name=prefix)
+    flags = (f'-D{prefix}_HOOK_HEADER="board_hooks.h"',) if hooks else ()
+    return build_image(unit, on, sources, folder, optimize=optimize, flags=flags)
 
 
 def _emulate(qemu: list[str], on: Board, image: Path, timeout: float) -> None:
@@ -119,7 +145,7 @@ def _failure(text: str, status: int, image: Path) -> str:
     return fault[1] + (f" in {function}()" if function else "")
 
 
-def _main_source(unit: CodeUnit, trace: bool) -> str:
+def _main_source(unit: CodeUnit, trace: bool, profile: bool) -> str:
     environment = Environment(
         loader=FileSystemLoader(resources.folder("templates") / "board"),
         undefined=StrictUndefined,
@@ -132,7 +158,9 @@ def _main_source(unit: CodeUnit, trace: bool) -> str:
         name=unit.name,
         inputs=unit.inputs,
         outputs=unit.outputs,
-        layers=unit.layers if trace else (),
+        layers=unit.layers,
+        trace=trace,
+        profile=profile,
     )
 
 
@@ -159,6 +187,13 @@ def _decode_trace(unit: CodeUnit, file: Path, samples: int) -> list[Trace]:
             tuple(tuple(_array(stream, slot) for slot in layer) for layer in unit.layers)
             for _ in range(samples)
         ]
+
+
+def _decode_ticks(unit: CodeUnit, on: Board, file: Path) -> list[tuple[int, ...]]:
+    """Return the instructions of each layer per sample, without those that the counting takes."""
+    ticks = np.frombuffer(file.read_bytes(), np.uint32).reshape(-1, len(unit.layers) + 1)
+    counts = np.rint(ticks * (_INSTRUCTIONS_PER_SECOND / on.clock)).astype(int)
+    return [tuple(int(n) for n in row[:-1] - row[-1]) for row in counts]
 
 
 def _array(stream: BinaryIO, slot: Slot) -> Array:

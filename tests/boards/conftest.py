@@ -25,6 +25,9 @@ _SOURCE = """\
 #ifdef TOY_HOOK_HEADER
 #include TOY_HOOK_HEADER
 #endif
+#ifndef TOY_HOOK_BEGIN
+#define TOY_HOOK_BEGIN(layer)
+#endif
 #ifndef TOY_HOOK_END
 #define TOY_HOOK_END(layer)
 #endif
@@ -46,10 +49,12 @@ int toy_run(toy_arena *arena, const float *x, const int8_t *q, float *y, int32_t
     const int8_t *in8 = q ? q : (const int8_t *)arena->bytes + 16;
     float *out = y ? y : (float *)(void *)(arena->bytes + 32);
     int32_t *sum = total ? total : (int32_t *)(void *)(arena->bytes + 48);
+    TOY_HOOK_BEGIN(0);
     for (int i = 0; i < 4; i++) {{
         out[i] = expf(in[i]) + offsets[i];
     }}
     TOY_HOOK_END(0);
+    TOY_HOOK_BEGIN(1);
     *sum = calls;
     for (int i = 0; i < 5; i++) {{
         *sum += in8[i];

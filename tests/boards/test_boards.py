@@ -64,6 +64,24 @@ def test_runs_every_sample(name: str, toy: MakeToy, qemu: None) -> None:
 
 
 @pytest.mark.qemu
+@every_board
+@pytest.mark.parametrize("rounds", [1000, 6_000_000])
+def test_counts_the_instructions_of_a_layer(
+    name: str, rounds: int, toy: MakeToy, qemu: None
+) -> None:
+    loop = f"int n = {rounds}; __asm__ volatile(" + (
+        '"1: addi %0, %0, -1\\n bnez %0, 1b" : "+r"(n)'
+        if name == "riscv32"
+        else '".syntax unified\\n1: subs %0, #1\\n bne 1b" : "+l"(n) : : "cc"'
+    )
+    result = run_on_board(toy(loop + ");"), board(name), feeds(2), trace=True, profile=True)
+    for counts in result.instructions:
+        assert counts[1] == pytest.approx(2 * rounds, abs=120)
+        assert 0 < counts[0] < 15000
+    assert result.instructions[0][1] == pytest.approx(result.instructions[1][1], abs=20)
+
+
+@pytest.mark.qemu
 def test_floats_are_the_same_bits_with_and_without_fpu(toy: MakeToy, qemu: None) -> None:
     unit = toy("for (int i = 0; i < 4; i++) { out[i] = in[i] * in[0] + in[3 - i] / offsets[i]; }")
     samples = feeds(20)
