@@ -96,6 +96,7 @@ class Window:
 
 def taps(x: Array, window: Window, fill: float) -> Iterator[tuple[int, int, Array]]:
     """Yield (i, j, values) for each tap of the window: what each output sees of NHWC x there."""
+    x = x.reshape(x.shape[0], *window.size, x.shape[-1])
     top, left, _, _ = window.pads
     bottom = max(window.reach(0) - top - x.shape[1], 0)
     right = max(window.reach(1) - left - x.shape[2], 0)

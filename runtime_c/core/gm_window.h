@@ -16,6 +16,26 @@
 #define GM_IS_CONSTANT(value) 0
 #endif
 
+/* The taps `first + k * dilation` of a window that lie in [low, high) are those with from <= k <
+ * to. */
+GM_INLINE int32_t gm_window_from(int32_t first, int32_t kernel, int32_t dilation, int32_t low)
+{
+    int32_t k = 0;
+    while (k < kernel && first + k * dilation < low) {
+        k++;
+    }
+    return k;
+}
+
+GM_INLINE int32_t gm_window_to(int32_t first, int32_t kernel, int32_t dilation, int32_t high)
+{
+    int32_t k = kernel;
+    while (k > 0 && first + (k - 1) * dilation >= high) {
+        k--;
+    }
+    return k;
+}
+
 typedef struct {
     unsigned char *ring;
     int32_t count;     /* rows in the ring: (kernel height - 1) * dilation + 1 */

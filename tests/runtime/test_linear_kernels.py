@@ -12,6 +12,7 @@ from kernel_program import Case, cases_of, compare, run_cases
 
 from glowmcu.ops.base import Example, bias_i32, f32, i8, weights_i8
 from glowmcu.ops.conv import Conv2D
+from glowmcu.ops.pool import Pool2D
 
 pytestmark = pytest.mark.cc
 
@@ -42,7 +43,33 @@ def random_convolutions(count: int) -> Iterator[Example]:
         yield Example((x, weights, bias_i32(x, weights)), attributes, (1, 2), y)
 
 
+def random_pools(count: int) -> Iterator[Example]:
+    """Yield pools of odd shapes, float and int8 by turns."""
+    rng = np.random.default_rng(21)
+    for number in range(count):
+        kh, kw, sh, sw, dh, dw = (int(v) for v in rng.integers(1, [6, 6, 4, 4, 3, 3]))
+        pads = tuple(int(v) for v in rng.integers(0, (kh, kw, kh, kw)))
+        h, w = (kh - 1) * dh + 1 + int(rng.integers(0, 9)), (kw - 1) * dw + 1 + int(rng.integers(9))
+        n, c = int(rng.integers(1, 3)), int(rng.integers(1, 8))
+        attributes = {
+            "kind": "max" if number % 2 else "average",
+            "kernel": (kh, kw),
+            "strides": (sh, sw),
+            "dilations": (dh, dw),
+            "pads": pads,
+            "count_include_pad": bool(rng.integers(2)),
+        }
+        if number % 4 < 2:
+            yield Example((f32(n, h, w, c),), attributes)
+            continue
+        x = i8(n, h, w, c, zero_point=int(rng.integers(-128, 128)))
+        y = x.with_shape(Pool2D(**attributes).infer(x).shape)
+        yield Example((x,), attributes, output=y)
+
+
 def all_cases() -> Iterator[Case]:
+    yield from cases_of(Pool2D, Pool2D.examples, MODES)
+    yield from cases_of(Pool2D, random_pools(60), ("general", "in_place"), seed=9)
     yield from cases_of(Conv2D, Conv2D.examples, MODES)
     yield from cases_of(Conv2D, random_convolutions(60), ("general", "in_place"), seed=8)
 

@@ -1,0 +1,300 @@
+"""Pooling over images, NHWC: maximum and average, of windows or of whole planes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.fixedpoint import multiplier_of
+from glowmcu.core.types import Array, TensorType
+from glowmcu.errors import DoesNotFitError
+from glowmcu.graph.graph import Value
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.ops._requantize import is_requantizable, requantized
+from glowmcu.ops._window import Pads, Pair, Sliding, Window, extent, sliding, taps
+from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.pool2d import AveragePoolF32, AveragePoolS8, MaxPoolF32, MaxPoolS8, counts
+from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.transpose import to_nchw, to_nhwc
+
+
+class Pool2D(Op):
+    """x [N, H, W, C] -> [N, H', W', C]; kind is "max" or "average".
+
+    `extra` is how far windows reach below and to the right of the padding (ONNX ceil_mode); what
+    lies there never counts. Padding counts in averages where count_include_pad says so.
+    """
+
+    kind: str
+    kernel: Pair
+    strides: Pair = (1, 1)
+    pads: Pads = (0, 0, 0, 0)
+    dilations: Pair = (1, 1)
+    count_include_pad: bool = False
+    extra: Pair = (0, 0)
+
+    def window(self, shape: tuple[int, ...]) -> Window:
+        """Return how the window lies on an image of [N, H, W, C]."""
+        top, left, bottom, right = self.pads
+        reach = (top, left, bottom + self.extra[0], right + self.extra[1])
+        size = (shape[1], shape[2])
+        return Window.over(size, self.kernel, self.strides, self.dilations, reach)
+
+    def infer(self, x: TensorType) -> TensorType:
+        if x.rank != 4:
+            raise TypeError(f"x must have four dimensions, not {x.rank}")
+        return TensorType(x.dtype, (x.shape[0], *self.window(x.shape).output, x.shape[3]))
+
+    def reference(self, x: Array) -> Array:
+        window = self.window(x.shape)
+        if self.kind == "max":
+            y: Array = np.maximum.reduce([v for _, _, v in taps(x, window, -np.inf)])
+            return y
+        total = np.sum([v for _, _, v in taps(x, window, 0)], axis=0, dtype=x.dtype)
+        return (total / counts(window, self._counted())[..., None]).astype(x.dtype)
+
+    def _counted(self) -> Pads:
+        return self.pads if self.count_include_pad else (0, 0, 0, 0)
+
+    def integer(self, inputs: Any, outputs: Any) -> bool:
+        (x,), (y,) = inputs, outputs
+        if x.dtype != dtypes.I8 or y.dtype != dtypes.I8 or not is_requantizable(x, y):
+            return False
+        return self.kind == "max" or (x.quant.axis is None and y.quant.axis is None)
+
+    def lower(self, b: Builder, x: Buffer) -> Buffer:
+        y = b.result()
+        window = self.window(x.type.shape)
+        if self.kind == "average" and counts(window, self._counted()).min() == 0:
+            raise DoesNotFitError(f"'{b.name}' averages over windows that lie in the padding only")
+        (h, w), whole = window.size, window.kernel == window.size and not any(window.pads)
+        if whole and window.dilations == (1, 1):
+            # a window over the whole plane is one long row
+            window = Window((1, h * w), (1, 1), (1, h * w), (1, 1), (1, 1), (0, 0, 0, 0))
+        geometry = window.attributes(x.type.shape[0]) | {"channels": x.type.shape[3]}
+        if self.kind == "max":
+            return self._lower_max(b, x, geometry)
+        top, left, bottom, right = self._counted()
+        geometry |= {"count_top": top, "count_left": left}
+        geometry |= {"count_bottom": bottom, "count_right": right}
+        if x.type.quant is None:
+            b.emit(AveragePoolF32(y=y, x=x, **geometry))
+        else:
+            self._lower_average(b, x, window, geometry)
+        return y
+
+    def _lower_max(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
+        y = b.result()
+        if x.type.quant is None:
+            b.emit(MaxPoolF32(y=y, x=x, **geometry))
+            return y
+        if x.type.quant == y.type.quant:
+            b.emit(MaxPoolS8(y=y, x=x, **geometry))
+            return y
+        found = b.activation(x.type.with_shape(y.type.shape))
+        b.emit(MaxPoolS8(y=found, x=x, **geometry))
+        return requantized(b, found, y.type)
+
+    def _lower_average(
+        self, b: Builder, x: Buffer, window: Window, geometry: dict[str, int]
+    ) -> None:
+        """Emit the integer average: one multiplier for each number of taps that can occur."""
+        y = b.result()
+        assert x.type.quant and y.type.quant
+        found = counts(window, self._counted())
+        low, high = int(found.min()), int(found.max())
+        divisors = [low] if low == high else list(range(1, high + 1))
+        scale = x.type.quant.scale[0] / y.type.quant.scale[0]
+        pairs = [multiplier_of(scale / n) for n in divisors]
+        shift = max(s for _, s in pairs)
+        if (255 * high) << shift >= 1 << 31:
+            raise DoesNotFitError(f"the sum of '{b.name}' could pass 2^31")
+        multiplier = np.asarray([m >> (shift - s) for m, s in pairs], np.int64) & ~1
+        b.emit(
+            AveragePoolS8(
+                y=y,
+                x=x,
+                multiplier=b.constant(multiplier.astype(np.int32), f"{b.name}.multiplier"),
+                **geometry,
+                multipliers=len(divisors),
+                fill=x.type.quant.zero_point[0],
+                shift=shift,
+                zero_point=y.type.quant.zero_point[0],
+                low=-128,
+                high=127,
+            )
+        )
+
+    examples = (
+        Example((f32(1, 6, 5, 3),), {"kind": "max", "kernel": (2, 2), "strides": (2, 2)}),
+        Example(
+            (f32(2, 7, 5, 1),),
+            {"kind": "max", "kernel": (3, 2), "pads": (1, 0, 1, 1), "dilations": (2, 1)},
+        ),
+        Example(
+            (f32(1, 6, 5, 3),),
+            {"kind": "average", "kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)},
+        ),
+        Example(
+            (f32(1, 5, 5, 2),),
+            {
+                "kind": "average",
+                "kernel": (3, 2),
+                "strides": (2, 2),
+                "pads": (1, 0, 0, 1),
+                "count_include_pad": True,
+                "extra": (1, 0),
+            },
+        ),
+        Example((f32(1, 25, 5, 7),), {"kind": "average", "kernel": (25, 5)}),
+        Example((f32(1, 20, 3, 2),), {"kind": "max", "kernel": (18, 2)}),
+        Example(
+            (i8(1, 6, 5, 3),),
+            {"kind": "max", "kernel": (3, 3), "pads": (1, 1, 1, 1)},
+            output=i8(1, 6, 5, 3),
+        ),
+        Example(
+            (i8(1, 6, 5, 3),),
+            {"kind": "max", "kernel": (2, 2), "strides": (2, 2)},
+            output=i8(1, 3, 2, 3, scale=0.08, zero_point=9),
+            tolerance=1,
+        ),
+        Example(
+            (i8(1, 6, 5, 3),),
+            {"kind": "average", "kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)},
+            output=i8(1, 3, 3, 3),
+            tolerance=1,
+        ),
+        Example(
+            (i8(2, 25, 5, 7, zero_point=-128),),
+            {"kind": "average", "kernel": (25, 5)},
+            output=i8(2, 1, 1, 7, scale=0.01, zero_point=-128),
+            tolerance=1,
+        ),
+        Example(
+            (i8(1, 20, 5, 2),),
+            {
+                "kind": "average",
+                "kernel": (17, 2),
+                "strides": (2, 2),
+                "pads": (1, 0, 0, 1),
+                "count_include_pad": True,
+                "extra": (1, 0),
+            },
+            output=i8(1, 3, 3, 2, scale=0.03),
+            tolerance=1,
+        ),
+    )
+
+
+def _ceil_extra(size: int, kernel: int, s: Sliding, axis: int) -> int:
+    """Return how far ONNX ceil_mode lets the last window reach beyond the padding.
+
+    A window that would start in the padding at the end does not exist.
+    """
+    stride, begin, end = s.strides[axis], s.begins[axis], s.ends[axis]
+    span = extent(kernel, s.dilations[axis])
+    output = -(-(size + begin + end - span) // stride) + 1
+    if (output - 1) * stride >= size + begin:
+        output -= 1
+    return max((output - 1) * stride + span - size - begin - end, 0)
+
+
+def _pooled(node: Any, x: Value, kind: str, *, suffix: str = "", inclusive: bool = False) -> Value:
+    """Apply a window pool with the attributes of `node` to NCHW (or NCL) x."""
+    spatial = x.type.rank - 2
+    kernel = tuple(int(k) for k in node.attr("kernel_shape") or ())
+    if spatial not in (1, 2) or len(kernel) != spatial:
+        node.fail(
+            f"a pool over {spatial} spatial dimensions with kernel_shape {list(kernel)}",
+            why="only one and two are implemented",
+        )
+    window = sliding(node, x.shape[2:], kernel)
+    extra = [0] * spatial
+    if node.attr("ceil_mode", 0) and (node.attr("auto_pad") or "NOTSET") == "NOTSET":
+        extra = [_ceil_extra(x.shape[2 + a], kernel[a], window, a) for a in range(spatial)]
+    strides, dilations, pads = window.in_two()
+    k0, k1 = (1, *kernel)[-2:]
+    e0, e1 = (0, *extra)[-2:]
+    inclusive = bool(inclusive or node.attr("count_include_pad", 0))
+    op = Pool2D(kind, (k0, k1), strides, pads, dilations, inclusive, (e0, e1))
+    return _on_image(node, x, op, suffix)
+
+
+def _on_image(node: Any, x: Value, op: Pool2D, suffix: str = "") -> Value:
+    """Apply a pool to NCHW x, or to NCL x as an image of one row."""
+    _check_type(node, x)
+    rank = x.type.rank
+    perm = (0, *range(2, rank), 1)
+    image = to_nhwc(node, x)
+    if rank == 4:
+        return to_nchw(node, node.apply(op, image, suffix=suffix, perm=perm).output, suffix)
+    n, *spatial, c = image.shape
+    image = node.apply(Reshape((n, 1, math.prod(spatial), c)), image, suffix="x").output
+    y = node.apply(op, image, suffix="y").output
+    shape = (n, y.shape[2], c) if rank == 3 else (n, *(1 for _ in spatial), c)
+    return to_nchw(node, node.apply(Reshape(shape), y, suffix=suffix, perm=perm).output, suffix)
+
+
+def _check_type(node: Any, x: Value) -> None:
+    if not x.type.dtype.is_float and x.type.quant is None:
+        node.fail(
+            f"pooling of {x.type.dtype} elements that have no quantization",
+            why="pools are implemented for real numbers and quantized integers",
+            hint="cast to float before the pool, or use QuantizeLinear and DequantizeLinear",
+        )
+
+
+@onnx_op("MaxPool")
+def import_max_pool(node: Any) -> Value | tuple[Value, ...]:
+    """One and two spatial dimensions, every attribute; the output Indices is not supported."""
+    if len(node.output_names) > 1 and node.output_names[1]:
+        node.fail("the output Indices", why="the positions of maxima are not kept")
+    node.attr("storage_order")
+    return _pooled(node, node.value(0), "max")
+
+
+@onnx_op("AveragePool")
+def import_average_pool(node: Any) -> Value:
+    """One and two spatial dimensions, every attribute."""
+    return _pooled(node, node.value(0), "average")
+
+
+@onnx_op("GlobalMaxPool", "GlobalAveragePool")
+def import_global_pool(node: Any) -> Value:
+    """Any number of spatial dimensions."""
+    kind = "max" if node.op_type == "GlobalMaxPool" else "average"
+    return _global(node, node.value(0), kind)
+
+
+def _global(node: Any, x: Value, kind: str, suffix: str = "") -> Value:
+    if x.type.rank < 3:
+        node.fail(f"a global pool needs spatial dimensions, the input has rank {x.type.rank}")
+    spatial = x.shape[2:]
+    kernel = (spatial[0], spatial[1]) if len(spatial) == 2 else (1, math.prod(spatial))
+    return _on_image(node, x, Pool2D(kind, kernel), suffix)
+
+
+@onnx_op("LpPool", "GlobalLpPool")
+def import_lp_pool(node: Any) -> Value:
+    """Any p: the p-th root of a sum of powers, as an average times the number of taps."""
+    x, p = node.value(0), float(node.attr("p", 2))
+    dtype = x.type.dtype.numpy
+    power = node.constant(np.asarray(p, dtype), "p")
+    root = node.constant(np.asarray(1.0 / p, dtype), "root")
+    magnitude = node.apply(Elementwise("abs"), x, suffix="abs").output
+    raised = node.apply(Elementwise("pow"), magnitude, power, suffix="pow").output
+    if node.op_type == "GlobalLpPool":
+        mean = _global(node, raised, "average", "mean")
+        taps_ = math.prod(x.shape[2:])
+    else:
+        mean = _pooled(node, raised, "average", suffix="mean", inclusive=True)
+        taps_ = math.prod(int(k) for k in node.attr("kernel_shape"))
+    count = node.constant(np.asarray(taps_, dtype), "count")
+    total = node.apply(Elementwise("mul"), mean, count, suffix="sum").output
+    return node.apply(Elementwise("pow"), total, root).output  # type: ignore[no-any-return]

@@ -1,0 +1,126 @@
+"""Pooling instructions: the maximum or the average of every channel over windows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glowmcu.core.fixedpoint import requantize
+from glowmcu.core.types import Array
+from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._window import MAX_ROWS, Window, WindowInstruction, taps
+from glowmcu.targets.kernel import Kernel
+
+
+def _row_pointers(i: WindowInstruction) -> int:
+    """Return the bytes of a window's row pointers, 0 where it is low enough to keep them aside."""
+    return 8 * i.kernel_height if i.kernel_height > MAX_ROWS else 0
+
+
+def _in_place(i: WindowInstruction) -> tuple[tuple[str, str], ...]:
+    """Allow y on x where no output lands on what a later output still reads."""
+    window = i.window
+    if window.output[0] * window.output[1] > window.size[0] * window.size[1]:
+        return ()
+    firsts = [_first_inside(window, axis) for axis in (0, 1)]
+    reads = (firsts[0][:, None] * window.size[1] + firsts[1]).reshape(-1)
+    later = np.minimum.accumulate(reads[::-1])[::-1][1:]
+    return (("y", "x"),) if bool(np.all(later > np.arange(later.size))) else ()
+
+
+def _first_inside(window: Window, axis: int) -> Array:
+    """Return the first row (or column) of the image that each window reads, huge where none."""
+    starts = np.arange(window.output[axis]) * window.strides[axis] - window.pads[axis]
+    places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
+    outside = (places < 0) | (places >= window.size[axis])
+    first: Array = np.where(outside, 1 << 40, places).min(axis=1)
+    return first
+
+
+def counts(window: Window, counted: tuple[int, int, int, int]) -> Array:
+    """Return [H', W']: how many taps of each window lie in the image or in its counted padding."""
+    found = []
+    for axis in (0, 1):
+        starts = np.arange(window.output[axis]) * window.strides[axis] - window.pads[axis]
+        places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
+        high = window.size[axis] + counted[axis + 2]
+        found.append(((places >= -counted[axis]) & (places < high)).sum(axis=1))
+    return np.outer(found[0], found[1])
+
+
+class MaxPoolF32(WindowInstruction):
+    """y = max of the taps inside the image, NHWC; NaN stays."""
+
+    y: Out
+    x: In
+    channels: int
+
+    kernels = (Kernel("gm_max_pool_f32", core=True, scratch=_row_pointers, in_place=_in_place),)
+
+    def reference(self, x: Array) -> Array:
+        found = [v for _, _, v in taps(x, self.window, -np.inf)]
+        y: Array = np.maximum.reduce(found)
+        return y
+
+
+class MaxPoolS8(WindowInstruction):
+    """y = max of the taps inside the image, NHWC; x and y mean the same by their integers."""
+
+    y: Out
+    x: In
+    channels: int
+
+    kernels = (Kernel("gm_max_pool_s8", core=True, scratch=_row_pointers, in_place=_in_place),)
+
+    def reference(self, x: Array) -> Array:
+        found = [v for _, _, v in taps(x, self.window, -128)]
+        y: Array = np.maximum.reduce(found)
+        return y
+
+
+class AveragePoolF32(WindowInstruction):
+    """y = sum of the taps inside the image / taps that count, NHWC."""
+
+    y: Out
+    x: In
+    channels: int
+    count_top: int
+    count_left: int
+    count_bottom: int
+    count_right: int
+
+    kernels = (Kernel("gm_average_pool_f32", core=True, scratch=_row_pointers, in_place=_in_place),)
+
+    def reference(self, x: Array) -> Array:
+        counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
+        total = sum((v for _, _, v in taps(x, self.window, 0)), np.float32(0))
+        return np.asarray(total / counts(self.window, counted)[..., None], np.float32)
+
+
+class AveragePoolS8(WindowInstruction):
+    """y = requantize(sum of (x - fill)); `multiplier` divides by the number of taps that count."""
+
+    y: Out
+    x: In
+    multiplier: In
+    channels: int
+    count_top: int
+    count_left: int
+    count_bottom: int
+    count_right: int
+    multipliers: int
+    fill: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    kernels = (Kernel("gm_average_pool_s8", core=True, scratch=_row_pointers, in_place=_in_place),)
+
+    def reference(self, x: Array, multiplier: Array) -> Array:
+        counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
+        wide = x.astype(np.int64)
+        total = np.sum([v - self.fill for _, _, v in taps(wide, self.window, self.fill)], axis=0)
+        index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
+        m = multiplier[index][..., None]
+        y = requantize(total, m, self.shift, self.zero_point, self.low, self.high)
+        return y.astype(np.int8)

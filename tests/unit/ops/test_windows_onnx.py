@@ -1,0 +1,113 @@
+"""Convolutions, pools and matrix products from ONNX against ONNX Runtime."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from imported import run
+
+from glowmcu.errors import GlowmcuError
+
+RNG = np.random.default_rng(3)
+TOLERANCE = 2e-4
+
+
+def real(*shape: int) -> np.ndarray[Any, Any]:
+    return RNG.uniform(-1, 1, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((1, 3, 7, 5), (4, 3, 3, 3), {"pads": [1, 0, 1, 0], "strides": [2, 2]}),
+        ((2, 1, 6, 5), (2, 1, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+        ((1, 1, 6, 5), (2, 1, 3, 3), {"auto_pad": "SAME_LOWER", "strides": [2, 2]}),
+        ((1, 4, 5, 5), (6, 2, 3, 3), {"group": 2, "auto_pad": "VALID"}),
+        ((1, 4, 8, 9), (8, 1, 3, 2), {"group": 4, "dilations": [2, 3], "pads": [0, 1, 2, 3]}),
+        ((1, 5, 8, 9), (5, 1, 3, 3), {"group": 5, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}),
+        ((1, 3, 11), (4, 3, 3), {"pads": [1, 2], "strides": [2], "dilations": [2]}),
+        ((2, 6, 11), (6, 1, 4), {"group": 6, "auto_pad": "SAME_LOWER"}),
+    ],
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_conv(
+    x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any], bias: bool
+) -> None:
+    constants = {"w": real(*w)} | ({"b": real(w[0])} if bias else {})
+    run("Conv", {"x": real(*x)}, constants, tolerance=TOLERANCE, **attributes)
+
+
+def test_conv_same_upper_with_dilation() -> None:
+    run(
+        "Conv",
+        {"x": real(1, 1, 5, 5)},
+        {"w": real(1, 1, 2, 2)},
+        auto_pad="SAME_UPPER",
+        dilations=[2, 2],
+        oracle="reference",
+        tolerance=TOLERANCE,
+    )
+
+
+def test_conv_with_weights_at_run_time() -> None:
+    feeds = {"x": real(1, 2, 5, 6), "w": real(3, 2, 2, 2), "b": real(3)}
+    run("Conv", feeds, pads=[1, 1, 0, 0], tolerance=TOLERANCE)
+
+
+def test_conv_of_three_dimensions_is_refused_with_a_sentence() -> None:
+    with pytest.raises(GlowmcuError, match="3 spatial dimensions"):
+        run("Conv", {"x": real(1, 1, 3, 3, 3)}, {"w": real(1, 1, 2, 2, 2)})
+
+
+POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((1, 2, 6, 7), {"kernel_shape": [2, 3], "strides": [2, 1]}),
+    ((2, 3, 5, 5), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    ((1, 1, 4, 4), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    (
+        (1, 2, 7, 5),
+        {"kernel_shape": [3, 2], "strides": [3, 2], "pads": [1, 1, 0, 1], "ceil_mode": 1},
+    ),
+    ((1, 2, 5, 5), {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+    ((1, 2, 6, 5), {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+    ((1, 3, 9), {"kernel_shape": [4], "strides": [3], "pads": [2, 1]}),
+]
+
+
+@pytest.mark.parametrize(("x", "attributes"), POOLS)
+def test_max_pool(x: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    run("MaxPool", {"x": real(*x) - 2}, tolerance=TOLERANCE, **attributes)
+
+
+@pytest.mark.parametrize("dilations", [[2, 2], [1, 2]])
+def test_dilated_pools(dilations: list[int]) -> None:
+    for op in ("MaxPool", "AveragePool"):
+        attributes = {"kernel_shape": [2, 2], "dilations": dilations, "strides": [1, 2]}
+        run(op, {"x": real(1, 2, 6, 7)}, opset=19, tolerance=TOLERANCE, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("x", "attributes", "inclusive"),
+    [(*pair, n) for pair, n in itertools.product(POOLS, (0, 1))],
+)
+def test_average_pool(x: tuple[int, ...], attributes: dict[str, Any], inclusive: int) -> None:
+    attributes = attributes | {"count_include_pad": inclusive}
+    run("AveragePool", {"x": real(*x)}, opset=19, tolerance=TOLERANCE, **attributes)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (2, 3, 7), (1, 2, 3, 4, 5)])
+def test_global_pools(shape: tuple[int, ...]) -> None:
+    for op in ("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"):
+        run(op, {"x": real(*shape)}, tolerance=TOLERANCE)
+
+
+def test_lp_pool() -> None:
+    for p in (1, 2, 3):
+        run("LpPool", {"x": real(1, 2, 6, 5)}, kernel_shape=[3, 2], p=p, tolerance=TOLERANCE)
+
+
+def test_max_pool_of_plain_integers_is_refused_with_a_sentence() -> None:
+    with pytest.raises(GlowmcuError, match="no quantization"):
+        run("MaxPool", {"x": np.zeros((1, 1, 4, 4), np.uint8)}, kernel_shape=[2, 2])
