@@ -39,7 +39,7 @@ def emit(
     align = max(plan.align, 8)
     size = -(-max(plan.size, 1) // align) * align
     facts = report.facts(function, plan, code, runtime, target, options, info, inputs, outputs)
-    facts["arena_bytes"] = size
+    facts.update(arena_bytes=size, arena_align=align)
     context: dict[str, Any] = {
         "name": name,
         "NAME": name.upper(),

@@ -16,38 +16,50 @@ from glowmcu.emit.view import Code
 from glowmcu.errors import ToolMissingError, VerificationError
 from glowmcu.targets.target import Target
 
-_BYTES_PER_CHARACTER = 0.75
+_BYTES_PER_CHARACTER = 0.55
 _RUN_BYTES, _CALL_BYTES = 160, 44
-_FRAME, _RUN_FRAME = 224, 128
-_WORD = {"": 2}
-"""Frames and calls of 64-bit machines take about twice those of 32-bit ones."""
+_RUN_FRAME, _FRAME, _FRAME_PER_CHARACTER = 48, 64, 0.09
+_HOST_FACTOR = 1.5
+"""Registers and addresses of 64-bit machines are larger."""
 
 
 def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
     """Return about how many bytes of code the network's own functions and kernels take.
 
-    The estimate goes by the length of the C text of each function that exists; it is meant to lie
-    above what -Os gives. `measure` knows exactly.
+    The estimate goes by the length of the C text of each function there is; it is meant to lie
+    above what -Os gives, by a half to double. `measure` knows exactly.
     """
-    texts = [f.text for f in code.functions if f"{f.symbol}.h" not in runtime]
-    texts += [runtime[f"{f.symbol}.h"] for f in code.functions if f"{f.symbol}.h" in runtime]
-    texts += [runtime[n.removesuffix(".c") + ".h"] for n in runtime if n.endswith(".c")]
-    texts += [text for name, text in runtime.items() if name.endswith(".c")]
-    characters = sum(len(_without_comments(text)) for text in texts)
-    factor = _WORD.get(target.compiler, 1)
+    characters = sum(len(_without_comments(t)) for t in _texts(code, runtime))
     calls = _RUN_BYTES + _CALL_BYTES * len(code.layers)
-    return int(characters * _BYTES_PER_CHARACTER + calls) * factor
+    return int((characters * _BYTES_PER_CHARACTER + calls) * _factor(target))
 
 
 def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
-    """Return a bound of the stack: the frames of NAME_run and a kernel, and the kernel's arrays."""
-    arrays = 0
-    for name, text in runtime.items():
-        if name.endswith(".h"):
-            arrays = max(arrays, _local_arrays(text))
-    for function in code.functions:
-        arrays = max(arrays, _local_arrays(function.text))
-    return (_RUN_FRAME + _FRAME) * _WORD.get(target.compiler, 1) + arrays
+    """Return a bound of the stack: the frames of NAME_run and of one kernel, its arrays too.
+
+    Frames grow with the length of a function; calls into the C library are not counted.
+    """
+    deepest = max(
+        (
+            (_FRAME + len(_without_comments(t)) * _FRAME_PER_CHARACTER) * _factor(target)
+            + _local_arrays(t)
+            for t in _texts(code, runtime)
+        ),
+        default=0,
+    )
+    return -(-int(_RUN_FRAME * _factor(target) + deepest) // 8) * 8
+
+
+def _texts(code: Code, runtime: dict[str, str]) -> list[str]:
+    """Return the C text of every function: rendered, specialised from a core, out of line."""
+    found = [runtime.get(f"{f.symbol}.h", f.text) for f in code.functions]
+    for kernel in code.kernels:
+        found.append(runtime[f"{kernel.symbol}.h"] + runtime[f"{kernel.symbol}.c"])
+    return found
+
+
+def _factor(target: Target) -> float:
+    return 1.0 if target.compiler else _HOST_FACTOR
 
 
 def _without_comments(text: str) -> str:
@@ -116,6 +128,6 @@ def _sections(path: Path) -> tuple[int, int]:
         for section in ELFFile(stream).iter_sections():
             if section.name.startswith(".text"):
                 code += section.data_size
-            elif section.name.startswith(".rodata"):
+            elif section.name.startswith((".rodata", ".srodata")):
                 data += section.data_size
     return code, data
