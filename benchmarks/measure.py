@@ -23,7 +23,7 @@ from glowmcu.verify.image import build_image, measure
 ROOT = Path(__file__).resolve().parent.parent
 _MAIN = """\
 #include "{name}.h"
-#include "semihosting.h"
+#include "board_semihosting.h"
 
 static {name}_arena arena;
 {arrays}

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from glowmcu import resources
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
 from glowmcu.errors import VerificationError
 from glowmcu.targets.board import Board, board, list_boards
+from glowmcu.verify.firmware import board_templates
 from glowmcu.verify.host import fitting
 from glowmcu.verify.image import Footprint, build_image, function_at, measure
 from glowmcu.verify.tools import find_tool
@@ -146,21 +145,17 @@ def _failure(text: str, status: int, image: Path) -> str:
 
 
 def _main_source(unit: CodeUnit, trace: bool, profile: bool) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(resources.folder("templates") / "board"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    return environment.get_template("main.c.j2").render(
-        name=unit.name,
-        inputs=unit.inputs,
-        outputs=unit.outputs,
-        layers=unit.layers,
-        trace=trace,
-        profile=profile,
+    return (
+        board_templates()
+        .get_template("main.c.j2")
+        .render(
+            name=unit.name,
+            inputs=unit.inputs,
+            outputs=unit.outputs,
+            layers=unit.layers,
+            trace=trace,
+            profile=profile,
+        )
     )
 
 

@@ -26,6 +26,9 @@ _FLAGS = (
     "-nostartfiles",
     "-Wl,--gc-sections",
 )
+STARTUP = ("board_startup.c", "board_semihosting.c")
+"""Sources of every image, in boards/common, beside those of the processor."""
+
 _C_LIBRARY = {
     "arm-none-eabi-": "--specs=nano.specs",
     "riscv64-unknown-elf-": "--specs=picolibc.specs",
@@ -55,17 +58,15 @@ def build_image(
     Every file is written to `folder`; returns the path of the ELF file in it. Raises
     DoesNotFitError if flash or RAM is too small.
     """
-    _check_target(unit, board)
-    processor = target(board.target)
-    compiler = find_tool(processor.compiler + "gcc")
+    check_target(unit, board)
+    compiler = find_tool(target(board.target).compiler + "gcc")
     files = {**unit.files, **sources, "link.ld": board.linker_script()}
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     common = common_folder()
-    startup = [str(common / name) for name in ("startup.c", "semihosting.c", board.startup)]
+    startup = [str(common / name) for name in (*STARTUP, board.startup)]
     command = [
-        *(compiler, *processor.flags, _C_LIBRARY[processor.compiler]),
-        *(*_FLAGS, optimize, *flags),
+        *(compiler, *compiler_flags(board), optimize, *flags),
         *("-I", ".", "-I", str(common)),
         *(name for name in files if name.endswith(".c")),
         *startup,
@@ -77,7 +78,14 @@ def build_image(
     return folder / "image.elf"
 
 
-def _check_target(unit: CodeUnit, board: Board) -> None:
+def compiler_flags(board: Board) -> tuple[str, ...]:
+    """Return the flags for compiling and linking an image for `board`."""
+    processor = target(board.target)
+    return (*processor.flags, _C_LIBRARY[processor.compiler], *_FLAGS)
+
+
+def check_target(unit: CodeUnit, board: Board) -> None:
+    """Raise OptionError where the code of `unit` needs more than the board's processor has."""
     missing = unit.target.capabilities - target(board.target).capabilities
     if missing:
         raise OptionError(

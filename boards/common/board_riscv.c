@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Startup of RISC-V cores in machine mode: write-protected flash, traps as sentences,
  * the cycle counter as clock. */
-#include "startup.h"
+#include "board_startup.h"
 
-#include "semihosting.h"
+#include "board_semihosting.h"
 
 #if !defined(__riscv)
 #error "compile for RISC-V"

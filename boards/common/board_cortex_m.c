@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Startup of Cortex-M cores: vectors, FPU and Helium, faults as sentences, SysTick as clock. */
-#include "startup.h"
+#include "board_startup.h"
 
-#include "semihosting.h"
+#include "board_semihosting.h"
 
 #if !defined(__ARM_ARCH_PROFILE) || __ARM_ARCH_PROFILE != 'M'
 #error "compile with -mcpu=cortex-m0 or another M-profile core"

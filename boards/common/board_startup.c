@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "startup.h"
+#include "board_startup.h"
 
-#include "semihosting.h"
+#include "board_semihosting.h"
 
 int main(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "semihosting.h"
+#include "board_semihosting.h"
 
 #include <string.h>
 

@@ -1,0 +1,60 @@
+"""Firmware projects: a folder that builds into an image which tests the network on its board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from glowmcu import resources
+from glowmcu.core.types import Array
+from glowmcu.emit import literals
+from glowmcu.emit.unit import CodeUnit
+from glowmcu.targets.board import Board, common_folder
+from glowmcu.targets.target import target
+from glowmcu.verify.host import HostLibrary, fitting
+from glowmcu.verify.image import STARTUP, check_target, compiler_flags
+
+
+def firmware(unit: CodeUnit, board: Board, sample: Mapping[str, Array]) -> CodeUnit:
+    """Return `unit` with all else that a firmware image for `board` takes, and a Makefile.
+
+    Its main runs the network on `sample` (arrays by input name) and compares the outputs with
+    those of the host. Raises OptionError where the board cannot run the code.
+    """
+    check_target(unit, board)
+    expected = HostLibrary(unit).run(sample)
+    values = {slot.name: fitting(sample, slot) for slot in unit.inputs} | expected
+    files = {name: text for name, text in unit.files.items() if name != "CMakeLists.txt"}
+    common = common_folder()
+    for name in (*STARTUP, board.startup, "board_startup.h", "board_semihosting.h"):
+        files[name] = (common / name).read_text(encoding="utf-8")
+    files["link.ld"] = board.linker_script()
+    environment = board_templates()
+    files["main.c"] = environment.get_template("selftest.c.j2").render(
+        name=unit.name,
+        inputs=unit.inputs,
+        outputs=unit.outputs,
+        values={key: "\n".join(literals.array_lines(a) or ["    0,"]) for key, a in values.items()},
+    )
+    files["Makefile"] = environment.get_template("Makefile.j2").render(
+        name=unit.name,
+        board=board,
+        compiler=target(board.target).compiler,
+        flags=("-O2", *compiler_flags(board)),
+        sources=sorted(name for name in files if name.endswith(".c")),
+    )
+    return replace(unit, files=files)
+
+
+def board_templates() -> Environment:
+    """Return the templates of what runs on boards."""
+    return Environment(
+        loader=FileSystemLoader(resources.folder("templates") / "board"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
