@@ -52,12 +52,14 @@ class Importer:
         reader: TensorReader,
         local: Mapping[FunctionKey, onnx.FunctionProto],
         settler: Settler,
+        notes: list[str],
     ) -> None:
         self.problems: list[Problem] = []
         self.invalid = False
         self._reader = reader
         self._local = local
         self._settler = settler
+        self._notes = notes
         self._count = 0
 
     def constants(self, tensors: Iterable[onnx.TensorProto], scope: Scope) -> None:
@@ -94,12 +96,19 @@ class Importer:
             return self._call(function, node, scope, None)
         opset = scope.opsets.get(domain, 1)
         schema = signature.schema_of(node.op_type, opset, domain)
+        if schema and schema.since_version > opset:
+            self._note_newer(node.op_type, opset, schema.since_version)
+            opset = schema.since_version
         site = _Site(node, scope, schema, self._seen(node, scope, opset))
         if any(n and scope.value(n) is None for n in node.input):
             if not _has_a_way(site):
                 self.problems.append(_unknown(site))
             return self._define(site, [])
-        if schema and (wrong := signature.mistake(schema, node, site.seen.inputs)):
+        wrong = schema and (
+            signature.mistake(schema, node, site.seen.inputs)
+            or signature.oversized(schema, node, site.seen.inputs, opset)
+        )
+        if wrong:
             self.invalid = True
             self.problems.append(site.seen.problem(wrong))
             return self._define(site, [])
@@ -112,6 +121,11 @@ class Importer:
             problems = problems or found
         self.problems.extend(problems or (_unknown(site),))
         return self._define(site, self._placeholders(site))
+
+    def _note_newer(self, op_type: str, opset: int, since: int) -> None:
+        note = f"{op_type} is used as of opset {since}; the model says opset {opset}"
+        if note not in self._notes:
+            self._notes.append(note)
 
     def _seen(self, node: onnx.NodeProto, scope: Scope, opset: int) -> OnnxNode:
         """Return what an importer sees; outputs that nothing reads count as absent."""
@@ -156,6 +170,8 @@ class Importer:
             )
         except _MISMATCHES as error:
             return (seen.problem(f"the operands do not go together: {error}"),)
+        except MemoryError as error:
+            return (seen.problem(f"importing it needs too much memory: {error}"),)
         return None
 
     def _finish(self, site: _Site, results: Sequence[Value | None]) -> None:

@@ -56,7 +56,7 @@ def load(
     names = [t.name for t in graph.initializer]
     inputs = bind_inputs(graph, names, shapes or {}, source.notes)
     settler = Settler(Budget.of(source.size))
-    importer = Importer(reader, local_functions(source.proto), settler)
+    importer = Importer(reader, local_functions(source.proto), settler, source.notes)
     importer.constants(graph.initializer, scope)
     for value in inputs:
         settler.add(value)

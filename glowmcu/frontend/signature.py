@@ -25,6 +25,9 @@ _ONNX_NAMES: dict[DType, str] = {
     dtypes.F64: "double",
     dtypes.BOOL: "bool",
 } | {t: ("int" if t.kind == "int" else "uint") + str(t.bits) for t in dtypes.ALL if t.is_integer}
+_SIZED_BY_DATA = frozenset(
+    {"ConvTranspose", "Expand", "MaxUnpool", "OneHot", "Pad", "Resize", "Tile", "Upsample"}
+)
 _SMALL = 1024
 _INFERENCE_ERRORS = (
     onnx.shape_inference.InferenceError,
@@ -36,11 +39,20 @@ _INFERENCE_ERRORS = (
 
 
 def schema_of(op_type: str, opset: int, domain: str) -> OpSchema | None:
-    """Return the schema that holds for an operator in an opset, None if ONNX has none."""
+    """Return the schema that holds for an operator in an opset, None if ONNX has none.
+
+    An operator newer than the opset is taken as it first was, as ONNX Runtime does.
+    """
     try:
         return onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:
-        return None
+        found = None
+    try:
+        found = onnx.defs.get_schema(op_type, domain)
+        while True:
+            found = onnx.defs.get_schema(op_type, found.since_version - 1, domain)
+    except onnx.defs.SchemaError:
+        return found
 
 
 def mistake(schema: OpSchema, node: onnx.NodeProto, inputs: tuple[Value | None, ...]) -> str | None:
@@ -133,6 +145,25 @@ def inferred_types(
     They stand in for the outputs of a node that could not be imported, so that the nodes after it
     are still checked.
     """
+    found = _inferred(schema, node, inputs, opset)
+    return {n: t for n, t in found.items() if t.nbytes <= LARGEST}
+
+
+def oversized(
+    schema: OpSchema | None, node: onnx.NodeProto, inputs: tuple[Value | None, ...], opset: int
+) -> str | None:
+    """Say which output of a node whose sizes are computed from data is larger than LARGEST."""
+    if node.op_type not in _SIZED_BY_DATA:
+        return None
+    for type_ in _inferred(schema, node, inputs, opset).values():
+        if type_.nbytes > LARGEST:
+            return f"the result {type_} takes {type_.nbytes} bytes; the limit is {LARGEST}"
+    return None
+
+
+def _inferred(
+    schema: OpSchema | None, node: onnx.NodeProto, inputs: tuple[Value | None, ...], opset: int
+) -> dict[str, TensorType]:
     if schema is None or not schema.has_type_and_shape_inference_function:
         return {}
     pairs = [(n, v) for n, v in zip(node.input, inputs, strict=True) if v is not None]
@@ -140,7 +171,7 @@ def inferred_types(
     data = {
         name: numpy_helper.from_array(v.data, name)
         for name, v in pairs
-        if v.data is not None and v.data.size <= _SMALL and v.type.dtype.is_integer
+        if v.data is not None and v.data.size <= _SMALL
     }
     imports = [onnx.helper.make_opsetid("", opset)]
     try:
@@ -154,7 +185,7 @@ def inferred_types(
         tensor = proto.tensor_type
         if tensor.elem_type not in ELEM_TYPES.values() or not tensor.HasField("shape"):
             continue
-        if all(d.HasField("dim_value") and 0 <= d.dim_value < LARGEST for d in tensor.shape.dim):
+        if all(d.HasField("dim_value") and d.dim_value >= 0 for d in tensor.shape.dim):
             shape = tuple(int(d.dim_value) for d in tensor.shape.dim)
             result[name] = TensorType(dtype_of(tensor.elem_type, name), shape)
     return result

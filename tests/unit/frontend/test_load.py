@@ -279,3 +279,17 @@ def test_integers_of_quantized_tensors_are_computed_with_as_integers() -> None:
     found = evaluate(graph, {"X": np.float32([1, -2])})
     assert found["Y"].tolist() == [-5, 100]
     assert found["Z"].tolist() == [1, -2]
+
+
+def test_operator_newer_than_the_opset_is_noted() -> None:
+    proto = model("(float[2] X) => (float[2] Y) { Y = Gelu(X) }")
+    assert load(proto).notes == ("Gelu is used as of opset 20; the model says opset 17",)
+
+
+def test_giant_results_are_refused() -> None:
+    proto = model(
+        """(float[1, 1, 2, 2] X) => (float[1, 1, 2, 9000000000] Y)
+        <float[4] s = {1, 1, 1, 4500000000}> { Y = Resize<mode = "nearest">(X, , s) }"""
+    )
+    with pytest.raises(InvalidModelError, match="the limit is 2147483647"):
+        load(proto)
