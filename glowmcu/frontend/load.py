@@ -15,7 +15,7 @@ from glowmcu.frontend.read import opsets, read
 from glowmcu.frontend.scope import Scope
 from glowmcu.frontend.settle import Budget, Settler
 from glowmcu.frontend.shapes import bind_inputs
-from glowmcu.frontend.tensors import TensorReader
+from glowmcu.frontend.tensors import TensorReader, dtype_of
 from glowmcu.graph.graph import Graph, Value
 from glowmcu.graph.verify import verify
 
@@ -64,7 +64,8 @@ def load(
     outputs = tuple(o.name for o in graph.output)
     importer.nodes(graph.node, scope, outputs, "")
     importer.raise_problems()
-    result = Graph(source.name, inputs, _outputs(scope, outputs), outputs)
+    values = tuple(_output(item, scope, source.notes) for item in graph.output)
+    result = Graph(source.name, inputs, values, outputs)
     verify(result)
     return Imported(
         result,
@@ -89,6 +90,24 @@ def _check_names(graph: onnx.GraphProto) -> None:
         raise InvalidModelError("the model has no output")
 
 
-def _outputs(scope: Scope, names: tuple[str, ...]) -> tuple[Value, ...]:
-    values = [scope.value(n) for n in names]
-    return tuple(v for v in values if v is not None)
+def _output(item: onnx.ValueInfoProto, scope: Scope, notes: list[str]) -> Value:
+    """Return an output's value; what the model declares of it must be true."""
+    value = scope.value(item.name)
+    assert value is not None
+    declared = item.type.tensor_type
+    if declared.elem_type:
+        dtype = dtype_of(declared.elem_type, f"output '{item.name}'")
+        if dtype != value.type.dtype:
+            raise InvalidModelError(
+                f"output '{item.name}' is declared as {dtype}; the graph computes {value.type}"
+            )
+    if declared.HasField("shape"):
+        dims = [d.dim_value if d.HasField("dim_value") else -1 for d in declared.shape.dim]
+        fits = len(dims) == value.type.rank and all(
+            d in (0, -1, size) for d, size in zip(dims, value.shape, strict=True)
+        )
+        if not fits:
+            notes.append(
+                f"output '{item.name}' is declared with shape {dims}, but is {list(value.shape)}"
+            )
+    return value

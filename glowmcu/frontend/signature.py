@@ -173,7 +173,7 @@ def _inferred(
         for name, v in pairs
         if v.data is not None and v.data.size <= _SMALL
     }
-    imports = [onnx.helper.make_opsetid("", opset)]
+    imports = [onnx.helper.make_opsetid(schema.domain, opset)]
     try:
         found = onnx.shape_inference.infer_node_outputs(
             schema, node, types, data, opset_imports=imports

@@ -293,3 +293,10 @@ def test_giant_results_are_refused() -> None:
     )
     with pytest.raises(InvalidModelError, match="the limit is 2147483647"):
         load(proto)
+
+
+def test_declared_outputs_are_compared() -> None:
+    with pytest.raises(InvalidModelError, match="output 'Y' is declared as f64; the graph"):
+        load(model("(float[2] X) => (double[2] Y) { Y = toy.Double(X) }"))
+    proto = model("(float[2] X) => (float[N, 3] Y) { Y = toy.Double(X) }")
+    assert load(proto).notes == ("output 'Y' is declared with shape [-1, 3], but is [2]",)
