@@ -12,6 +12,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import multiplier_of, requantize
 from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import DoesNotFitError, UnsupportedError
+from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 
@@ -103,6 +104,18 @@ def _bias_in_accumulator_units(bias: Buffer, unit: Array) -> Array:
     scale = np.asarray(quant.scale, np.float64)
     real = (data.astype(np.int64) - np.asarray(quant.zero_point, np.int64)) * scale
     return np.rint(real / unit).astype(np.int64)
+
+
+def require_real(node: Any, *values: Value | None) -> None:
+    """Fail at an ONNX node that computes with anything but float32 or quantized values."""
+    found = [v for v in values if v is not None]
+    for value in found:
+        if value.type.quant is None and value.type.dtype != dtypes.F32:
+            node.fail(
+                f"elements of type {value.type.dtype} without quantization",
+                why="windows and matrix products are implemented for float32 and quantized int8",
+                hint="convert the model to float32",
+            )
 
 
 def integer_linear(inputs: tuple[TensorType | None, ...], outputs: tuple[TensorType, ...]) -> bool:

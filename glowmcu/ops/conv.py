@@ -11,7 +11,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear
+from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear, require_real
 from glowmcu.ops._window import MAX_ROWS, Pads, Pair, Window, convolve, sliding
 from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, onnx_op, weights_i8
 from glowmcu.ops.conv2d import ConvF32, ConvS8
@@ -174,6 +174,7 @@ class Conv2D(Op):
 def import_conv(node: Any) -> Value:
     """One and two spatial dimensions, every attribute; weights may be computed at run time."""
     x, w, b = node.value(0), node.value(1), node.optional(2)
+    require_real(node, x, w, b)
     spatial = x.type.rank - 2
     if spatial not in (1, 2):
         node.fail(

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
-from glowmcu.ops._linear import clamp_range, fold_linear, pack_by_four
+from glowmcu.ops._linear import clamp_range, fold_linear, integer_linear, pack_by_four
 from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, weights_i8
 from glowmcu.targets.kernel import Kernel, Packed
 
@@ -34,8 +33,7 @@ class Dense(Op):
         return y if self.clamp is None else np.clip(y, *self.clamp).astype(x.dtype)
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
-        x, w = inputs[0], inputs[1]
-        return bool(x.dtype == dtypes.I8 and w.dtype == dtypes.I8 and outputs[0].dtype == dtypes.I8)
+        return integer_linear(inputs, outputs)
 
     def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
         y = b.result()

@@ -14,6 +14,7 @@ from glowmcu.errors import DoesNotFitError
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
+from glowmcu.ops._linear import require_real
 from glowmcu.ops._requantize import is_requantizable, requantized
 from glowmcu.ops._window import Pads, Pair, Sliding, Window, extent, sliding, taps
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
@@ -228,7 +229,7 @@ def _pooled(node: Any, x: Value, kind: str, *, suffix: str = "", inclusive: bool
 
 def _on_image(node: Any, x: Value, op: Pool2D, suffix: str = "") -> Value:
     """Apply a pool to NCHW x, or to NCL x as an image of one row."""
-    _check_type(node, x)
+    require_real(node, x)
     rank = x.type.rank
     perm = (0, *range(2, rank), 1)
     image = to_nhwc(node, x)
@@ -239,15 +240,6 @@ def _on_image(node: Any, x: Value, op: Pool2D, suffix: str = "") -> Value:
     y = node.apply(op, image, suffix="y").output
     shape = (n, y.shape[2], c) if rank == 3 else (n, *(1 for _ in spatial), c)
     return to_nchw(node, node.apply(Reshape(shape), y, suffix=suffix, perm=perm).output, suffix)
-
-
-def _check_type(node: Any, x: Value) -> None:
-    if not x.type.dtype.is_float and x.type.quant is None:
-        node.fail(
-            f"pooling of {x.type.dtype} elements that have no quantization",
-            why="pools are implemented for real numbers and quantized integers",
-            hint="cast to float before the pool, or use QuantizeLinear and DequantizeLinear",
-        )
 
 
 @onnx_op("MaxPool")

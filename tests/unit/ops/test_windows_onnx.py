@@ -109,5 +109,37 @@ def test_lp_pool() -> None:
 
 
 def test_max_pool_of_plain_integers_is_refused_with_a_sentence() -> None:
-    with pytest.raises(GlowmcuError, match="no quantization"):
+    with pytest.raises(GlowmcuError, match="without quantization"):
         run("MaxPool", {"x": np.zeros((1, 1, 4, 4), np.uint8)}, kernel_shape=[2, 2])
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3, 4), (4, 5)),
+        ((4,), (2, 4, 5)),
+        ((2, 3, 4), (4,)),
+        ((4,), (4,)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+        ((2, 1, 2, 3, 4), (3, 1, 4, 1)),
+    ],
+)
+def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    run("MatMul", {"a": real(*a), "b": real(*b)}, tolerance=TOLERANCE)
+
+
+@pytest.mark.parametrize("bias", [(), (1,), (4,), (3, 1), (1, 4), (3, 4), None])
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(0, 0), (1, 1)])
+def test_gemm(bias: tuple[int, ...] | None, trans_a: int, trans_b: int) -> None:
+    a = real(*((2, 3) if trans_a else (3, 2)))
+    b = real(*((4, 2) if trans_b else (2, 4)))
+    c = {} if bias is None else {"c": real(*bias)}
+    for alpha, beta in ((1.0, 1.0), (0.5, 2.0), (2.0, 0.0)):
+        attributes = {"transA": trans_a, "transB": trans_b, "alpha": alpha, "beta": beta}
+        run("Gemm", {"a": a}, {"b": b} | c, tolerance=TOLERANCE, **attributes)
+    run("Gemm", {"a": a, "b": b} | c, transA=trans_a, transB=trans_b, tolerance=TOLERANCE)
+
+
+def test_matmul_of_doubles_is_refused_with_a_sentence() -> None:
+    with pytest.raises(GlowmcuError, match="type f64"):
+        run("MatMul", {"a": np.ones((2, 2)), "b": np.ones((2, 2))})

@@ -1,0 +1,238 @@
+"""Matrix product of two tensors that are computed at run time, numpy broadcasting; ONNX Gemm."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.fixedpoint import multiplier_of, requantize
+from glowmcu.core.types import Array, TensorType
+from glowmcu.errors import DoesNotFitError
+from glowmcu.graph.graph import Value
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Builder
+from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.ops._linear import require_real
+from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.map import collapse
+from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
+from glowmcu.ops.transpose import Transpose
+from glowmcu.targets.kernel import Kernel
+
+
+class MatMul(Op):
+    """a [..., M, K] . b [..., K, N] -> [..., M, N], the leading dimensions broadcast."""
+
+    def infer(self, a: TensorType, b: TensorType) -> TensorType:
+        if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
+            raise TypeError(f"matrices of shapes {a.shape} and {b.shape} have no product")
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return TensorType(a.dtype, (*batch, a.shape[-2], b.shape[-1]))
+
+    def reference(self, a: Array, b: Array) -> Array:
+        y: Array = np.matmul(a, b)
+        return y
+
+    def integer(self, inputs: Any, outputs: Any) -> bool:
+        tensors = (*inputs, *outputs)
+        if any(t is None or t.quant is None or t.quant.axis is not None for t in tensors):
+            return False
+        small = 255 * 255 * inputs[0].shape[-1] < 1 << 31
+        return small and all(t.dtype == dtypes.I8 for t in tensors)
+
+    def lower(self, b: Builder, a: Buffer, c: Buffer) -> Buffer:
+        y = b.result()
+        batch = y.type.shape[:-2]
+        rows, inner, cols = a.type.shape[-2], a.type.shape[-1], c.type.shape[-1]
+        sizes, steps = collapse(batch, [a.type.shape[:-2], c.type.shape[:-2]])
+        if len(sizes) > 2:
+            a, c = _expanded(b, a, batch), _expanded(b, c, batch)
+            sizes, steps = [math.prod(batch)], [[1], [1]]
+        a_steps, c_steps = ([0, 0, *s][-2:] for s in steps)
+        if len(sizes) == 1 and a_steps[1] == 1 and c_steps[1] == 0:
+            # one right-hand side for the whole batch: a taller left-hand side
+            rows, sizes, a_steps = rows * sizes[0], [], [0, 0]
+        outer, middle = [1, 1, *sizes][-2:]
+        shape: dict[str, int] = {
+            "outer": outer,
+            "middle": middle,
+            "rows": rows,
+            "inner": inner,
+            "cols": cols,
+            "a_outer": a_steps[0] * a.type.shape[-2] * inner,
+            "a_middle": a_steps[1] * a.type.shape[-2] * inner,
+            "b_outer": c_steps[0] * inner * cols,
+            "b_middle": c_steps[1] * inner * cols,
+        }
+        if a.type.quant is None:
+            b.emit(MatMulF32(y=y, a=a, b=c, **shape))
+        else:
+            _emit_s8(b, y, a, c, shape)
+        return y
+
+    examples = (
+        Example((f32(3, 4), f32(4, 5))),
+        Example((f32(2, 3, 7), f32(7, 2))),
+        Example((f32(5, 2), f32(3, 2, 9))),
+        Example((f32(2, 1, 3, 4), f32(5, 4, 2))),
+        Example((f32(2, 1, 2, 3, 4), f32(3, 1, 4, 1))),
+        Example((i8(2, 3, 7), i8(2, 7, 5, zero_point=4)), output=i8(2, 3, 5), tolerance=1),
+        Example((i8(1, 9), i8(9, 1)), output=i8(1, 1, scale=0.02), tolerance=1),
+    )
+
+
+def _expanded(b: Builder, x: Buffer, batch: tuple[int, ...]) -> Buffer:
+    """Return x with its leading dimensions written out."""
+    shape = (*batch, *x.type.shape[-2:])
+    if x.type.shape == shape:
+        return x
+    padded = (1,) * (len(shape) - x.type.rank) + x.type.shape
+    steps = tuple(0 if n == 1 else s for n, s in zip(padded, dense_strides(padded), strict=True))
+    y = b.activation(x.type.with_shape(shape))
+    emit_move(b, y, x, Move(shape, steps, dense_strides(shape)))
+    return y
+
+
+def _emit_s8(b: Builder, y: Buffer, a: Buffer, c: Buffer, shape: dict[str, int]) -> None:
+    assert a.type.quant and c.type.quant and y.type.quant
+    scale = a.type.quant.scale[0] * c.type.quant.scale[0] / y.type.quant.scale[0]
+    multiplier, shift = multiplier_of(scale)
+    bound = 255 * 255 * shape["inner"] << shift
+    if bound >= 1 << 31:
+        raise DoesNotFitError(f"the accumulator of '{b.name}' could reach {bound}, beyond 2^31")
+    b.emit(
+        MatMulS8(
+            y=y,
+            a=a,
+            b=c,
+            **shape,
+            a_zero=a.type.quant.zero_point[0],
+            b_zero=c.type.quant.zero_point[0],
+            multiplier=multiplier,
+            shift=shift,
+            zero_point=y.type.quant.zero_point[0],
+            low=y.type.dtype.low,
+            high=y.type.dtype.high,
+        )
+    )
+
+
+class _Product(Instruction):
+    """Base of the products: y[o][m] = a[o * a_outer + m * a_middle] . b[...], row-major."""
+
+    outer: int
+    middle: int
+    rows: int
+    inner: int
+    cols: int
+    a_outer: int
+    a_middle: int
+    b_outer: int
+    b_middle: int
+
+    @property
+    def macs(self) -> int:
+        return self.outer * self.middle * self.rows * self.inner * self.cols
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Return [outer, middle, rows, cols] in the type of a."""
+
+        def matrices(x: Array, outer: int, middle: int, rows: int, cols: int) -> Array:
+            shape = (self.outer, self.middle, rows, cols)
+            flat = np.ascontiguousarray(x).reshape(-1)
+            steps = [s * flat.itemsize for s in (outer, middle, cols, 1)]
+            return np.lib.stride_tricks.as_strided(flat, shape, steps)
+
+        left = matrices(a, self.a_outer, self.a_middle, self.rows, self.inner)
+        right = matrices(b, self.b_outer, self.b_middle, self.inner, self.cols)
+        y: Array = left @ right
+        return y
+
+
+class MatMulF32(_Product):
+    """The product of float matrices."""
+
+    y: Out
+    a: In
+    b: In
+
+    kernels = (Kernel("gm_matmul_f32", core=True),)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return self.product(a, b)
+
+
+class MatMulS8(_Product):
+    """y = requantize(sum (a - a_zero) * (b - b_zero))."""
+
+    y: Out
+    a: In
+    b: In
+    a_zero: int
+    b_zero: int
+    multiplier: int
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+
+    kernels = (Kernel("gm_matmul_s8", core=True),)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        left, right = a.astype(np.float64) - self.a_zero, b.astype(np.float64) - self.b_zero
+        acc = self.product(left, right).astype(np.int64)
+        y = requantize(acc, self.multiplier, self.shift, self.zero_point, self.low, self.high)
+        return y.astype(np.int8)
+
+
+@onnx_op("MatMul")
+def import_matmul(node: Any) -> Value:
+    """numpy.matmul of any ranks; a constant second operand becomes a dense layer."""
+    a, b = node.value(0), node.value(1)
+    if a.type.rank == 0 or b.type.rank == 0:
+        node.fail("an operand is a scalar")
+    require_real(node, a, b)
+    if a.type.rank > 1 and b.type.rank > 1:
+        return node.apply(MatMul(), a, b).output  # type: ignore[no-any-return]
+    left = a if a.type.rank > 1 else node.apply(Reshape((1, *a.shape)), a, suffix="a").output
+    right = b if b.type.rank > 1 else node.apply(Reshape((*b.shape, 1)), b, suffix="b").output
+    y = node.apply(MatMul(), left, right, suffix="y").output
+    shape = list(y.shape)
+    if b.type.rank == 1:
+        del shape[-1]
+    if a.type.rank == 1:
+        del shape[-1 if b.type.rank == 1 else -2]
+    return node.apply(Reshape(tuple(shape)), y).output  # type: ignore[no-any-return]
+
+
+@onnx_op("Gemm")
+def import_gemm(node: Any) -> Value:
+    """alpha * a' . b' + beta * c, both transpositions, every shape of c that broadcasts."""
+    a, b, c = node.value(0), node.value(1), node.optional(2)
+    require_real(node, a, b, c)
+    alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
+    if a.type.rank != 2 or b.type.rank != 2:
+        node.fail(f"the operands must be matrices, they have ranks {a.type.rank}, {b.type.rank}")
+    if node.attr("transA", 0):
+        a = node.apply(Transpose((1, 0)), a, suffix="a").output
+    if node.attr("transB", 0):
+        b = node.apply(Transpose((1, 0)), b, suffix="b").output
+    dtype = a.type.dtype.numpy
+    has_bias = c is not None and beta != 0.0
+    scaled = alpha != 1.0
+    y: Value = node.apply(MatMul(), a, b, suffix="ab" if has_bias or scaled else "").output
+    if scaled:
+        factor = node.constant(np.asarray(alpha, dtype), "alpha")
+        suffix = "scaled" if has_bias else ""
+        y = node.apply(Elementwise("mul"), y, factor, suffix=suffix).output
+    if has_bias:
+        if beta != 1.0:
+            factor = node.constant(np.asarray(beta, dtype), "beta")
+            c = node.apply(Elementwise("mul"), c, factor, suffix="c").output
+        y = node.apply(Elementwise("add"), y, c).output
+    return y
