@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,10 @@ from glowmcu.errors import (
     ToolMissingError,
     VerificationError,
 )
+from glowmcu.targets.board import common_folder
+from glowmcu.targets.target import target
 from glowmcu.verify.board import board, list_boards, run_on_board
+from glowmcu.verify.image import STARTUP, compiler_flags
 
 MakeToy = Callable[..., CodeUnit]
 Feed = dict[str, np.ndarray]
@@ -175,3 +180,19 @@ def test_a_missing_tool_is_named_with_its_package(
     monkeypatch.setattr(shutil, "which", lambda program: None)
     with pytest.raises(ToolMissingError, match="apt-get install qemu-system-arm"):
         run_on_board(toy(), board("microbit"), feeds(1))
+
+
+@pytest.mark.cross
+@every_board
+def test_the_sources_of_a_board_have_no_warnings(name: str, qemu: None, tmp_path: Path) -> None:
+    on = board(name)
+    flags = "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror".split()
+    for source in (*STARTUP, on.startup):
+        subprocess.run(
+            [
+                target(on.target).compiler + "gcc",
+                *(*compiler_flags(on), *flags, "-O2", "-c", common_folder() / source),
+                *("-o", tmp_path / "object.o"),
+            ],
+            check=True,
+        )
