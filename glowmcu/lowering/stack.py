@@ -1,23 +1,33 @@
-"""Stack element-wise loops: what one Map writes and only the next one reads never gets memory."""
+"""Stack element-wise loops: what one Map writes and only the next one reads gets no memory.
+
+A loop that is left with one 8-bit operand and an 8-bit result is a table.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
+
+from glowmcu.core import dtypes
 from glowmcu.core.passes import record
+from glowmcu.core.types import TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.ops._program import Arg, Input, Temp, append
+from glowmcu.ops._functions import FUNCTIONS
+from glowmcu.ops._program import Arg, Input, Temp, append, result_types, run
+from glowmcu.ops.lut import LutS8, is_byte
 from glowmcu.ops.map import Map
 
 MAX_STEPS = 8
+"""Steps of a loop; a function of one 8-bit operand may have any number, as it becomes a table."""
 MAX_INPUTS = 6
 
 
 def stack_maps(function: Function) -> Function:
-    """Merge a Map into the only Map that reads its result."""
+    """Merge a Map into the only Map that reads its result; make tables of 8-bit functions."""
     instructions = list(function.instructions)
     kept = {b.root for b in function.outputs}
     position = 0
@@ -37,7 +47,35 @@ def stack_maps(function: Function) -> Function:
                     break
         if merged is None:
             position += 1
-    return replace(function, instructions=tuple(instructions))
+    return replace(function, instructions=tuple(map(tabulated, instructions)))
+
+
+def tabulated(instruction: Instruction) -> Instruction:
+    """Return a table look-up for a Map that computes bytes from bytes by way of real numbers."""
+    if not isinstance(instruction, Map) or not _fits_table(instruction):
+        return instruction
+    (x,) = instruction.xs
+    types = result_types(instruction.program, FUNCTIONS, [x.type.dtype])
+    if not any(t.is_float for _, t in types):
+        return instruction
+    bytes_ = np.arange(256, dtype=np.uint8)
+    table = run(instruction.program, FUNCTIONS, [bytes_.view(x.type.dtype.numpy)])
+    type_ = TensorType(dtypes.U8, (256,))
+    constant = Buffer(f"{instruction.y.name}.table", type_, "constant", table.view(np.uint8))
+    record("table")
+    look_up = LutS8(y=instruction.y, x=x, table=constant, count=x.type.numel)
+    return _labelled(look_up, instruction.name, instruction.origin)
+
+
+def _labelled(instruction: Instruction, name: str, origin: tuple[str, ...]) -> Instruction:
+    return replace(instruction, name=name, origin=origin)  # type: ignore[type-var]
+
+
+def _fits_table(i: Map) -> bool:
+    x = i.xs[0] if len(i.xs) == 1 else None
+    if x is None or x.type.numel != i.y.type.numel or i.y.type.dtype.nbytes != 1:
+        return False
+    return is_byte(x.type.dtype) and x.root.kind != "constant"
 
 
 def _readers(function: Function, instructions: list[Instruction]) -> Counter[Buffer]:
@@ -65,13 +103,15 @@ def _producers(
 
 def _merged(
     instructions: list[Instruction], start: int, producer: Map, position: int, consumer: Map
-) -> Map | None:
+) -> Instruction | None:
     """Return one Map for both, None where that is not allowed or makes memory worse."""
     t = producer.y
     if t.base is not None or t.type.numel != consumer.y.type.numel:
         return None
     xs = tuple(dict.fromkeys((*producer.xs, *(x for x in consumer.xs if x is not t))))
-    if len(xs) > MAX_INPUTS or len(producer.program) + len(consumer.program) > MAX_STEPS:
+    is_table = len(xs) == 1 and is_byte(xs[0].type.dtype)
+    steps = len(producer.program) + len(consumer.program)
+    if len(xs) > MAX_INPUTS or (steps > MAX_STEPS and not is_table):
         return None
     roots = {x.root for x in producer.xs if x.root.kind != "constant"}
     between = instructions[start + 1 : position]
@@ -86,5 +126,5 @@ def _merged(
     program = append(first, consumer.program, places)
     name = f"{producer.name} + {consumer.name}"
     origin = tuple(dict.fromkeys((*producer.origin, *consumer.origin)))
-    changes = {"xs": xs, "program": program, "name": name, "origin": origin}
-    return replace(consumer, **changes)  # type: ignore[arg-type]
+    merged = replace(consumer, xs=xs, program=program)
+    return _labelled(merged, name, origin)

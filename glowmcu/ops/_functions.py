@@ -267,13 +267,16 @@ ACTIVATIONS = {
         _real("0.5{f} * {a} * (1.0{f} + erf{f}({a} * 0.70710678118654752{f}))"),
         lambda x: 0.5 * x * (1 + _erf(x * x.dtype.type(math.sqrt(0.5)))),
     ),
-    "gelu_tanh": Fn(
+    "gelu_tanh": Fn(  # (1 + tanh(z)) / 2 is sigmoid(2 z)
         1,
-        _real(
-            "0.5{f} * {a} * (1.0{f} + tanh{f}(0.79788456080286536{f} * "
-            "({a} + 0.044715{f} * {a} * {a} * {a})))"
+        steps=(
+            Step("mul", (_X, _X)),
+            Step("mul", (Temp(0), Literal(0.044715 * 2 * math.sqrt(2 / math.pi)))),
+            Step("add", (Temp(1), Literal(2 * math.sqrt(2 / math.pi)))),
+            Step("mul", (_X, Temp(2))),
+            Step("sigmoid", (Temp(3),)),
+            Step("mul", (_X, Temp(4))),
         ),
-        lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))),
     ),
     "swish": Fn(
         2, _real("{a} / (1.0{f} + exp{f}(-{b} * {a}))"), lambda x, b: x / (1 + np.exp(-b * x))
@@ -316,6 +319,8 @@ def _cast(dtype: dtypes.DType) -> Fn:
     top = dtype.c.upper().removesuffix("_T") + "_MAX"
     bottom = dtype.c.upper().removesuffix("_T") + "_MIN" if dtype.kind == "int" else "0"
     real = f"{{a}} >= {high}{{f}} ? {top} : {{a}} > {low}{{f}} ? ({dtype.c}){{a}} : {bottom}"
+    if dtype.bits == 64:
+        real = f"gm_to_{dtype.c.removesuffix('_t')}{{f}}({{a}})"
 
     def cast(x: Array) -> Array:
         if x.dtype.kind != "f":
@@ -325,7 +330,8 @@ def _cast(dtype: dtypes.DType) -> Fn:
         return np.where(inside, whole, np.where(x > 0, dtype.high, dtype.low).astype(dtype.numpy))
 
     whole = f"({dtype.c}){{a}}"
-    return Fn(1, {**_every(whole), "float": real}, cast, result=dtype)
+    header = "gm_to_int.h" if dtype.bits == 64 else ""
+    return Fn(1, {**_every(whole), "float": real}, cast, result=dtype, header=header)
 
 
 def _quantize(dtype: dtypes.DType) -> Fn:

@@ -85,6 +85,8 @@ def view(i: Map) -> Mapping[str, Any]:
         )
     expressions = list(_expressions(i))
     dense = [math.prod(sizes[d + 1 :]) for d in range(depth)]
+    place, result = _index(dense), expressions[-1]["value"]
+    is_long = 4 * depth + len(place) + len(result) > 84
     return {
         "parameters": [
             f"{i.y.type.dtype.c} *y",
@@ -94,9 +96,9 @@ def view(i: Map) -> Mapping[str, Any]:
         "sizes": sizes,
         "indices": [_name(d) for d in range(depth)],
         "loads": loads,
-        "steps": expressions[:-1],
-        "result": expressions[-1]["value"],
-        "place": _index(dense),
+        "steps": expressions if is_long else expressions[:-1],
+        "result": expressions[-1]["name"] if is_long else result,
+        "place": place,
     }
 
 
@@ -158,7 +160,10 @@ _CALL = re.compile(r"\b([a-z]\w*)\(|\b(INFINITY|NAN)\b")
 def _includes(i: Map, texts: list[str]) -> tuple[str, ...]:
     """Return the headers that the expressions need, as they are written after #include."""
     called = {name or macro for text in texts for name, macro in _CALL.findall(text)}
-    kernels = {FUNCTIONS[s.fn].header for s in i.program if FUNCTIONS[s.fn].header}
-    used = {f'"{h}"' for h in kernels if any(c.startswith(h.removesuffix(".h")) for c in called)}
+    kernels = {
+        f'"{FUNCTIONS[step.fn].header}"'
+        for step, text in zip(i.program, texts, strict=True)
+        if any(name.startswith("gm_") for name, _ in _CALL.findall(text))
+    }
     plain = any(not c.startswith("gm_") for c in called)
-    return (*(("<math.h>",) if plain else ()), *sorted(used))
+    return (*(("<math.h>",) if plain else ()), *sorted(kernels))

@@ -22,7 +22,7 @@ STRICT = (
 ).split()
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
 _MAIN = """
-static void *block(size_t size)
+GM_INLINE void *block(size_t size)
 {
     void *p = malloc(size ? size : 1);
     if (size && fread(p, 1, size, stdin) != size) {

@@ -14,6 +14,7 @@ from glowmcu.lowering.lower import lower
 from glowmcu.lowering.stack import MAX_STEPS, stack_maps
 from glowmcu.ops.base import f32, i8
 from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.lut import LutS8
 from glowmcu.ops.quant import Dequantize, Quantize
 
 
@@ -49,12 +50,22 @@ def test_two_branches_meet_in_one_loop() -> None:
     assert len(after.instructions) == 1
 
 
-def test_integers_around_a_float_function_need_no_float_buffer() -> None:
+def test_functions_of_one_8_bit_tensor_become_a_table() -> None:
     quant = Quant.per_tensor(0.05, 3)
     x = Value("x", i8(5, 7))
-    real = call("sin", apply(Dequantize(), x).output)
+    real = apply(Dequantize(), x).output
+    for _ in range(MAX_STEPS):
+        real = call("mul", real, call("sigmoid", real))
     _, after = functions([apply(Quantize(dtypes.I8, quant), real).output], x)
-    assert len(after.instructions) == 1
+    assert [type(i) for i in after.instructions] == [LutS8]
+
+
+def test_integers_around_float_functions_need_no_float_buffer() -> None:
+    quant = Quant.per_tensor(0.05, 3)
+    x, z = Value("x", i8(5, 7)), Value("z", i8(5, 7, scale=0.1))
+    real = call("max", apply(Dequantize(), x).output, apply(Dequantize(), z).output)
+    _, after = functions([apply(Quantize(dtypes.I8, quant), real).output], x, z)
+    assert [b.type.dtype for b in after.buffers()] == [dtypes.I8] * 3
 
 
 def test_a_result_that_others_need_stays() -> None:
