@@ -36,8 +36,7 @@ def emit(
     )
     runtime = _runtime_files(code)
     headers = _library_headers(code, runtime)
-    align = max(plan.align, 8)
-    size = -(-max(plan.size, 1) // align) * align
+    align, size = view.arena_align(plan), view.arena_size(plan)
     facts = report.facts(function, plan, code, runtime, target, options, info, inputs, outputs)
     facts.update(arena_bytes=size, arena_align=align)
     context: dict[str, Any] = {

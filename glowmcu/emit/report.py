@@ -108,7 +108,7 @@ def _layer(layer: LayerView, plan: Plan, code: Code, target: Target) -> dict[str
         "op": type(instruction).__name__,
         "kernel": kernel.symbol,
         "function": layer.function,
-        "specialised": not kernel.template and layer.function != kernel.symbol,
+        "specialised": not kernel.template and layer.function not in ("", kernel.symbol),
         "macs": instruction.macs,
         "weights_bytes": sum(
             a.nbytes for a in code.arrays if a.name.split("_layer")[-1].startswith(prefix[5:])

@@ -96,8 +96,25 @@ def shape_text(type_: TensorType) -> str:
 
 
 def address(buffer: Buffer, plan: Plan) -> int:
-    """Return the offset of a buffer (or view) in the arena."""
+    """Return the offset of a buffer (or view) in the arena; its end for a buffer without bytes.
+
+    The plan may put a buffer without bytes where another one lies, which a kernel's `restrict`
+    would not allow.
+    """
+    if buffer.nbytes == 0:
+        return arena_size(plan)
     return plan.offsets[buffer.root] + buffer.root_offset
+
+
+def arena_align(plan: Plan) -> int:
+    """Return the alignment of the arena's type."""
+    return max(plan.align, 8)
+
+
+def arena_size(plan: Plan) -> int:
+    """Return the size of the arena's type: that of the plan, aligned, and not zero."""
+    align = arena_align(plan)
+    return -(-max(plan.size, 1) // align) * align
 
 
 @dataclass
@@ -198,6 +215,10 @@ class Assembler:
         """Return one layer; its constants, parameters and functions are added to the lists."""
         kernel = instruction.kernel
         assert kernel is not None, f"{instruction.name} has no kernel"
+        if not any(b.nbytes for b in instruction.outputs()):
+            comment = literals.block(f"{index}: {instruction.name} has no elements", 4)
+            written = results(instruction, self.plan)
+            return LayerView(index, comment, "", instruction, kernel, "", written)
         operands = tuple(
             self._argument(index, instruction, a) for a in arguments(instruction, kernel)
         )

@@ -33,7 +33,12 @@ from glowmcu.verify.host import HostLibrary, build_library
 OPS = sorted(name for name, op in Op.registry.items() if op.__module__.startswith("glowmcu."))
 CASES = [(name, i) for name in OPS for i in range(len(Op.registry[name].examples))]
 FLOAT_TOLERANCE = 1e-5
-FLAGS = ("-std=c99", "-O1", "-ffp-contract=off")
+FLAGS = (
+    "-std=c99 -O1 -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion "
+    "-Wshadow -Wdouble-promotion -Wundef -Wmissing-prototypes -Werror "
+    "-fsanitize=undefined,float-cast-overflow"
+).split()
+"""The sanitizer reports on stderr and goes on, which leaves the other tests alone."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +115,7 @@ def library_of(name: str) -> object:
         except Exception:  # the example's own test reports it
             continue
     try:
-        return build_library(units, flags=FLAGS)
+        return build_library(units, flags=tuple(FLAGS))
     except VerificationError as error:
         return error
 
@@ -119,7 +124,7 @@ def host_library(name: str, index: int) -> HostLibrary:
     found = library_of(name)
     unit = compiled(name, index).unit
     if isinstance(found, VerificationError):
-        return HostLibrary(unit, flags=FLAGS)
+        return HostLibrary(unit, flags=tuple(FLAGS))
     return HostLibrary(unit, library=found)  # type: ignore[arg-type]
 
 
@@ -157,7 +162,9 @@ def test_instructions_compute_what_the_graph_means(name: str, index: int) -> Non
 
 @pytest.mark.cc
 @pytest.mark.parametrize(("name", "index"), CASES)
-def test_c_computes_what_the_instructions_say(name: str, index: int) -> None:
+def test_c_computes_what_the_instructions_say(
+    name: str, index: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     case = compiled(name, index)
     expected = instr_level.evaluate(case.function, case.feeds)
     library = host_library(name, index)
@@ -165,3 +172,4 @@ def test_c_computes_what_the_instructions_say(name: str, index: int) -> None:
     for output in case.graph.output_names:
         assert_close(got[output], expected[output], 0, FLOAT_TOLERANCE)
         assert got[output].tobytes() == again[output].tobytes()
+    assert "runtime error" not in capfd.readouterr().err
