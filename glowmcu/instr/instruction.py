@@ -82,6 +82,10 @@ class Instruction:
         """The may_share pairs that hold for this instruction with its kernel."""
         return self.may_share + (self.kernel.in_place(self) if self.kernel else ())
 
+    def overlaps(self) -> tuple[tuple[str, str, int], ...]:
+        """The kernel's promises (output field, input field, bytes), see Kernel.overlap."""
+        return self.kernel.overlap(self) if self.kernel else ()
+
     def roles(self) -> dict[str, str]:
         """Return {operand field: in, out or inout} in order, absent operands included."""
         return _roles(type(self))

@@ -98,13 +98,20 @@ def _check_operands(number: int, instruction: Instruction, plan: Plan) -> None:
         if b <= c or d <= a or one.role == other.role == "in":
             continue
         y, x = (one, other) if one.role == "out" else (other, one)
-        declared = (y.field, x.field) in instruction.shares()
-        in_place = (y.role, x.role) == ("out", "in") and a == c
-        if not (in_place and declared and y.buffer.nbytes <= x.buffer.nbytes):
+        if (y.role, x.role) != ("out", "in") or not _is_declared(instruction, y, x, plan):
             raise IllFormedError(
                 f"instruction {number} {type(instruction).__name__} '{instruction.name}' does not "
                 f"allow {y.field} {_at(y.buffer, plan)} over {x.field} {_at(x.buffer, plan)}"
             )
+
+
+def _is_declared(instruction: Instruction, y: Operand, x: Operand, plan: Plan) -> bool:
+    distance = _addresses(y.buffer, plan)[0] - _addresses(x.buffer, plan)[0]
+    pair = (y.field, x.field)
+    in_place = pair in instruction.shares() and y.buffer.nbytes <= x.buffer.nbytes
+    return (in_place and distance == 0) or any(
+        (out, operand) == pair and distance <= most for out, operand, most in instruction.overlaps()
+    )
 
 
 def _check_contents(function: Function, plan: Plan) -> None:

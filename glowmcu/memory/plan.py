@@ -9,8 +9,8 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.memory.lifetime import Lifetimes, lifetimes
 from glowmcu.memory.place import Interval, make_problem, place, stack_height
-from glowmcu.memory.share import may_overlap
-from glowmcu.memory.uses import Places
+from glowmcu.memory.share import Pairs, may_overlap
+from glowmcu.memory.uses import Places, Use
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def alignments(function: Function, align: int) -> dict[Buffer, int]:
 
 
 def sharing_conflicts(function: Function, spans: Lifetimes) -> Conflicts:
-    """Return the rule of whole buffers: those live together lie apart, except in place.
+    """Return the rule of whole buffers: those live together lie apart, with one exception.
 
     Where one buffer is used for the last time by the very instruction that writes another for the
-    first time, and it declares that pair, the two may also lie so that the operands coincide.
+    first time, they may overlap as far as the instruction declares that.
     """
     places = Places(function)
 
@@ -86,28 +86,36 @@ def sharing_conflicts(function: Function, spans: Lifetimes) -> Conflicts:
         (first_a, last_a), (first_b, last_b) = spans[a], spans[b]
         if last_a < first_b or last_b < first_a or not a.nbytes or not b.nbytes:
             return ()
-        low, high = -b.nbytes, a.nbytes
         if last_a == first_b:
-            distance = _in_place_distance(places, a, b, last_a)
-        elif last_b == first_a:
-            distance = _in_place_distance(places, b, a, last_b)
-            distance = None if distance is None else -distance
-        else:
-            distance = None
-        if distance is None:
-            return ((low, high),)
-        return tuple((p, q) for p, q in ((low, distance), (distance, high)) if p < q)
+            return _handed_over(places, a, b, last_a)
+        if last_b == first_a:
+            return tuple((-q, -p) for p, q in reversed(_handed_over(places, b, a, last_b)))
+        return ((-b.nbytes, a.nbytes),)
 
     return conflicts
 
 
-def _in_place_distance(places: Places, old: Buffer, new: Buffer, index: int) -> int | None:
-    """Return the address(new) - address(old) at which an instruction may write new over old."""
+def _handed_over(places: Places, old: Buffer, new: Buffer, index: int) -> tuple[Interval, ...]:
+    """Return forbidden address(new) - address(old) where an instruction ends old and begins new."""
+    low, high = -new.nbytes, old.nbytes
     if not 0 <= index < len(places.function.instructions):
-        return None
-    pairs = set(places.function.instructions[index].shares())
+        return ((low, high),)
+    instruction = places.function.instructions[index]
     reads = [use for use in places.uses[old] if use.index == index]
     writes = [use for use in places.uses[new] if use.index == index]
+    if len(reads) == len(writes) == 1 and (writes[0].role, reads[0].role) == ("out", "in"):
+        (read,), (write,) = reads, writes
+        for output, operand, distance in instruction.overlaps():
+            if (output, operand) == (write.field, read.field):
+                low = max(low, min(read.start - write.start + distance, high))
+    exact = _in_place_distance(set(instruction.shares()), reads, writes)
+    if exact is None or not low < exact < high:
+        return ((low, high),) if low < high else ()
+    return (low, exact), (exact, high)
+
+
+def _in_place_distance(pairs: Pairs, reads: list[Use], writes: list[Use]) -> int | None:
+    """Return the distance at which every result that lies over an operand lies exactly on it."""
     for write in writes:
         for read in reads:
             distance = read.start - write.start
@@ -122,19 +130,32 @@ def _in_place_distance(places: Places, old: Buffer, new: Buffer, index: int) -> 
 
 
 def lower_bound(spans: Lifetimes, aligns: Mapping[Buffer, int], conflicts: Conflicts) -> int:
-    """Return the most bytes live at one instruction; of an in-place pair the larger counts."""
+    """Return the most bytes live at one instruction; two that may overlap count together."""
     bound = 0
     for index in sorted({first for first, _ in spans.values()}):
-        live = [b for b, (first, last) in spans.items() if first <= index <= last]
+        live = [b for b, (first, last) in spans.items() if first <= index <= last and b.nbytes]
         old = [b for b in live if spans[b][1] == index]
         new = [b for b in live if spans[b][0] == index]
-        covered = {
-            min(a, b, key=lambda buffer: buffer.nbytes)
+        pairs = [
+            (a, b)
             for a in old
             for b in new
             if a is not b and conflicts(a, b) != ((-b.nbytes, a.nbytes),)
-        }
-        apart = [b for b in live if b not in covered and b.nbytes]
-        height = stack_height([b.nbytes for b in apart], [aligns[b] for b in apart])
-        bound = max(bound, height)
+        ]
+        covered = {min(pair, key=lambda buffer: buffer.nbytes) for pair in pairs}
+        sizes = {b: b.nbytes for b in live if b not in covered}
+        if len(pairs) == 1:
+            (a, b) = pairs[0]
+            sizes[max(pairs[0], key=lambda buffer: buffer.nbytes)] = _height(a, b, conflicts)
+        bound = max(bound, stack_height(list(sizes.values()), [aligns[b] for b in sizes]))
     return bound
+
+
+def _height(a: Buffer, b: Buffer, conflicts: Conflicts) -> int:
+    """Return the least bytes that two buffers take together."""
+    ends = {end for interval in conflicts(a, b) for end in interval} | {0}
+    return min(
+        max(a.nbytes, end + b.nbytes) - min(0, end)
+        for end in ends
+        if not any(low < end < high for low, high in conflicts(a, b))
+    )

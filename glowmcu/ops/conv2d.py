@@ -9,6 +9,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
+from glowmcu.ops._overlap import blocks_distance, rows_distance
 from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
 from glowmcu.targets.kernel import Kernel, Packed
 
@@ -41,6 +42,18 @@ def _in_place(i: ConvF32 | ConvS8) -> tuple[tuple[str, str], ...]:
     outer, inner = i.groups * i.out_channels, i.groups * i.channels
     fits = outer <= inner if _is_pointwise(i) else i.ring_in_place(outer, inner)
     return (("y", "x"),) if fits else ()
+
+
+def _overlap(i: ConvF32 | ConvS8) -> tuple[tuple[str, str, int], ...]:
+    """Allow y over x from below: what lies there has been read before it is written."""
+    size = i.x.type.dtype.nbytes
+    outer, inner = i.groups * i.out_channels * size, i.groups * i.channels * size
+    if _is_pointwise(i):
+        pixels = i.batch * i.height * i.width
+        distance = blocks_distance(pixels, 2, outer, inner, moved=i.out_channels <= i.channels)
+    else:
+        distance = rows_distance(i, outer, inner, moved=i.padded_width > 0)
+    return (("y", "x", distance),)
 
 
 def _pack_weights(i: ConvF32 | ConvS8) -> Packed:
@@ -93,6 +106,7 @@ class ConvF32(WindowInstruction):
             pack=_pack_f32,
             core=True,
             in_place=_in_place,
+            overlap=_overlap,
         ),
         Kernel("gm_conv2d_f32_direct", core=True),
     )
@@ -133,6 +147,7 @@ class ConvS8(WindowInstruction):
             pack=_pack_s8,
             core=True,
             in_place=_in_place,
+            overlap=_overlap,
         ),
         Kernel("gm_conv2d_s8_direct", core=True),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._linear import data_of, requantize_channels
+from glowmcu.ops._overlap import rows_distance
 from glowmcu.ops._window import WindowInstruction, convolve, extent
 from glowmcu.targets.kernel import Kernel, Packed
 
@@ -20,6 +21,12 @@ def _scratch(i: DepthwiseF32 | DepthwiseS8) -> int:
 
 def _in_place(i: DepthwiseF32 | DepthwiseS8) -> tuple[tuple[str, str], ...]:
     return (("y", "x"),) if i.ring_in_place(i.channels, i.channels) else ()
+
+
+def _overlap(i: DepthwiseF32 | DepthwiseS8) -> tuple[tuple[str, str, int], ...]:
+    """Allow y over x from below: what lies there has been read before it is written."""
+    pixel = i.channels * i.x.type.dtype.nbytes
+    return (("y", "x", rows_distance(i, pixel, pixel, moved=i.padded_width > 0)),)
 
 
 def _pack_weights(i: DepthwiseF32 | DepthwiseS8) -> Packed:
@@ -59,7 +66,14 @@ class DepthwiseF32(WindowInstruction):
     high: float
 
     kernels = (
-        Kernel("gm_depthwise_f32", scratch=_scratch, pack=_pack_f32, core=True, in_place=_in_place),
+        Kernel(
+            "gm_depthwise_f32",
+            scratch=_scratch,
+            pack=_pack_f32,
+            core=True,
+            in_place=_in_place,
+            overlap=_overlap,
+        ),
     )
 
     @property
@@ -89,7 +103,14 @@ class DepthwiseS8(WindowInstruction):
     high: int
 
     kernels = (
-        Kernel("gm_depthwise_s8", scratch=_scratch, pack=_pack_s8, core=True, in_place=_in_place),
+        Kernel(
+            "gm_depthwise_s8",
+            scratch=_scratch,
+            pack=_pack_s8,
+            core=True,
+            in_place=_in_place,
+            overlap=_overlap,
+        ),
     )
 
     @property

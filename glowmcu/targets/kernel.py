@@ -33,6 +33,11 @@ def no_pairs(_instruction: Any) -> tuple[tuple[str, str], ...]:
     return ()
 
 
+def no_overlaps(_instruction: Any) -> tuple[tuple[str, str, int], ...]:
+    """Promise nothing about operands that overlap in part."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One implementation.
@@ -46,6 +51,8 @@ class Kernel:
               None: the instruction's constant operands as they are
     in_place  (output field, input field) pairs that this kernel may compute at one address,
               beyond what Instruction.may_share says of every kernel
+    overlap   (output field, input field, bytes): the output may lie over the input wherever it
+              starts at most so many bytes after it (often a negative number: before it)
     template  name of a Jinja template that renders the kernel for this instruction (shape-shaped
               code); `view` gives the template's variables
     core      the header holds an always-inline SYMBOL_core that the emitter may specialise
@@ -61,3 +68,4 @@ class Kernel:
     view: Callable[[Any], Mapping[str, Any]] | None = None
     core: bool = False
     in_place: Callable[[Any], tuple[tuple[str, str], ...]] = no_pairs
+    overlap: Callable[[Any], tuple[tuple[str, str, int], ...]] = no_overlaps

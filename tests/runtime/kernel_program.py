@@ -33,7 +33,7 @@ SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 @dataclass(frozen=True)
 class Case:
-    """One call of a kernel. mode: general, constant (specialised) or in_place."""
+    """One call of a kernel. mode: general, constant (specialised), in_place or overlap."""
 
     label: str
     instruction: Instruction
@@ -100,6 +100,8 @@ def cases_of(
                         continue
                     if mode == "in_place" and not pairs(instruction, kernel):
                         continue
+                    if mode == "overlap" and not kernel.overlap(instruction):
+                        continue
                     label = f"{op_class.__name__}{number}.{step}-{kernel.symbol}-{mode}"
                     yield Case(label, instruction, kernel, mode, arrays)
 
@@ -116,15 +118,44 @@ def literal(value: Any) -> str:
     return str(int(value))
 
 
+def overlapping(case: Case) -> tuple[list[str], dict[str, str]]:
+    """Return C that allocates an output and an input as close as allowed, and their places."""
+    if case.mode != "overlap":
+        return [], {}
+    ((output, operand, distance),) = case.kernel.overlap(case.instruction)
+    y, x = getattr(case.instruction, output), getattr(case.instruction, operand)
+    distance = min(distance, x.nbytes)
+    size = max(x.nbytes, distance + y.nbytes) - min(0, distance)
+    places = {output: f"block + {max(0, distance)}", operand: f"block + {max(0, -distance)}"}
+    return [f"unsigned char *block = fresh({size});"], places
+
+
+def scratch_and_parameters(case: Case, used: list[str]) -> list[str]:
+    """Return C that makes a call's scratch and parameters, which are added to its arguments."""
+    lines, kernel = [], case.kernel
+    if kernel.scratch is not no_scratch:
+        size = kernel.scratch(case.instruction)
+        lines.append(f"void *scratch = {f'fresh({size})' if size else 'NULL'};")
+        used.append("scratch")
+    attributes = case.instruction.attributes()
+    if attributes:
+        members = ", ".join(literal(v) for v in attributes.values())
+        lines.append(f"static const {kernel.symbol}_t p = {{{members}}};")
+        used.insert(0, "&p")
+    return lines
+
+
 def case_function(number: int, case: Case, data: bytearray) -> str:
     """Return the C function of a case; its input bytes are appended to `data`."""
     instruction, kernel = case.instruction, case.kernel
-    lines, outputs, inputs, emitted = [], [], [], []
+    outputs, inputs, emitted = [], [], []
+    lines, placed = overlapping(case)
 
     def load(array: Array, name: str) -> str:
         raw = np.ascontiguousarray(array).tobytes()
         data.extend(raw)
-        lines.append(f"void *{name} = load({len(raw)});")
+        place = placed.get(name, f"fresh({len(raw)})")
+        lines.append(f"void *{name} = load({place}, {len(raw)});")
         return name
 
     shared = dict(pairs(instruction, kernel)) if case.mode == "in_place" else {}
@@ -133,7 +164,8 @@ def case_function(number: int, case: Case, data: bytearray) -> str:
         found = getattr(instruction, name)
         if role == "out":
             if name not in shared:
-                lines.append(f"void *{name} = fresh({found.nbytes});")
+                place = placed.get(name, f"fresh({found.nbytes})")
+                lines.append(f"void *{name} = {place};")
                 places[name] = name
         elif found is None:
             if not kernel.pack:
@@ -148,15 +180,7 @@ def case_function(number: int, case: Case, data: bytearray) -> str:
     for packed in kernel.pack(instruction) if kernel.pack else ():
         inputs.append(load(packed.data, f"{packed.name}_packed"))
     used = [*outputs, *inputs]
-    if kernel.scratch is not no_scratch:
-        size = kernel.scratch(instruction)
-        lines.append(f"void *scratch = {f'fresh({size})' if size else 'NULL'};")
-        used.append("scratch")
-    attributes = instruction.attributes()
-    if attributes:
-        members = ", ".join(literal(v) for v in attributes.values())
-        lines.append(f"static const {kernel.symbol}_t p = {{{members}}};")
-        used.insert(0, "&p")
+    lines += scratch_and_parameters(case, used)
     name = kernel.symbol + ("_core" if case.mode == "constant" else "")
     lines += [f"{name}({', '.join(used)});", *emitted, "release();"]
     body = "\n".join(f"    {line}" for line in lines)
@@ -177,9 +201,8 @@ static void *fresh(size_t n)
     owned[count++] = p;
     return p;
 }
-static void *load(size_t n)
+static void *load(void *p, size_t n)
 {
-    void *p = fresh(n);
     if (fread(p, 1, n, in) != n) {
         exit(9);
     }

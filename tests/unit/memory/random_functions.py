@@ -11,6 +11,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import In, InOut, Ins, Instruction, Out
+from glowmcu.targets.kernel import Kernel
 
 
 class Copy(Instruction):
@@ -82,6 +83,19 @@ class Both(Instruction):
         return x.reshape(-1) + np.uint8(1), np.asarray([total % 251], np.uint8)
 
 
+class Widen(Instruction):
+    """A result twice as long, which may trail behind its operand."""
+
+    y: Out
+    x: In
+
+    def reference(self, x: Array) -> Array:
+        return np.repeat(x.reshape(-1), 2) ^ np.uint8(1)
+
+
+WIDEN = Kernel("widen", overlap=lambda i: (("y", "x", -i.x.nbytes),))
+
+
 class Bump(Instruction):
     """x[0] changes, the rest stays."""
 
@@ -122,7 +136,7 @@ class Maker:
     def step(self) -> None:
         x = self.any_value()
         n = x.nbytes
-        kind = self.chance.randrange(10)
+        kind = self.chance.randrange(11)
         name = f"i{len(self.instructions)}"
         if kind <= 1:
             y = self.buffer(n)
@@ -152,6 +166,9 @@ class Maker:
             more = tuple(self.any_value() for _ in range(self.chance.randrange(3)))
             self.emit(Both(y=y, z=z, x=x, more=more, name=name))
             self.values.append(z)
+        elif kind == 9 and n < 64:
+            y = self.buffer(2 * n)
+            self.emit(Widen(y=y, x=x, name=name, kernel=WIDEN))
         else:
             y = self.bumped(x, name)
         self.values.append(y)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from random_functions import (
+    WIDEN,
     Bump,
     Copy,
     Mix,
     Reverse,
     Shrink,
     Twist,
+    Widen,
     random_feeds,
     random_function,
     u8,
@@ -204,3 +206,12 @@ def test_a_smaller_result_lies_over_its_operand_and_frees_the_rest() -> None:
     layout = plan(shared(function))
     check(shared(function), plan(shared(function)))
     assert layout.size == layout.lower_bound == 64
+
+
+def test_a_wider_result_trails_behind_its_operand() -> None:
+    x, y = source(16), buffer("y", 32)
+    function = network(Widen(y=y, x=x, kernel=WIDEN), inputs=(x,), outputs=(y,))
+    layout = plan(function)
+    check(function, layout)
+    assert layout.size == layout.lower_bound == 32
+    assert layout.offsets[x] - layout.offsets[y] == 16
