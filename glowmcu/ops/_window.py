@@ -118,6 +118,9 @@ def convolve(x: Array, w: Array, window: Window, groups: int, fill: float = 0) -
     count, inner = w.shape[0] // groups, w.shape[3]
     y = np.zeros((x.shape[0], *window.output, w.shape[0]), x.dtype)
     for i, j, values in taps(x, window, fill):
+        if count == inner == 1:  # depthwise: the same sums without a loop over channels
+            y += values * w[:, i, j, 0]
+            continue
         for g in range(groups):
             outs = slice(g * count, (g + 1) * count)
             y[..., outs] += values[..., g * inner : (g + 1) * inner] @ w[outs, i, j].T
@@ -203,14 +206,13 @@ class Sliding:
         return (s0, s1), (d0, d1), (self.begins[0], self.begins[1], self.ends[0], self.ends[1])
 
 
-def sliding(node: Any, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
-    """Read strides, dilations, pads and auto_pad of an ONNX node; pads come out explicit."""
-    rank = len(spatial)
+def stated(node: Any, rank: int) -> tuple[Sliding, str]:
+    """Read strides, dilations, pads of an ONNX node as they stand, and auto_pad."""
     ones = (1,) * rank
     strides = tuple(int(v) for v in node.attr("strides") or ones)
     dilations = tuple(int(v) for v in node.attr("dilations") or ones)
     pads = tuple(int(v) for v in node.attr("pads") or (0,) * 2 * rank)
-    mode = node.attr("auto_pad", "NOTSET") or "NOTSET"
+    mode = node.attr("auto_pad") or "NOTSET"
     for name, values, count in (
         ("strides", strides, rank),
         ("dilations", dilations, rank),
@@ -220,14 +222,20 @@ def sliding(node: Any, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> Sli
             node.fail(f"{name} has {len(values)} values for {rank} spatial dimensions")
     if min(*strides, *dilations) < 1 or min(pads) < 0:
         node.fail("strides and dilations must be 1 or more, pads 0 or more")
-    if mode in ("SAME_UPPER", "SAME_LOWER"):
-        found = [
-            same_pads(n, k, s, d, upper=mode == "SAME_UPPER")
-            for n, k, s, d in zip(spatial, kernel, strides, dilations, strict=True)
-        ]
-        pads = (*(p[0] for p in found), *(p[1] for p in found))
-    elif mode == "VALID":
-        pads = (0,) * 2 * rank
-    elif mode != "NOTSET":
+    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         node.fail(f"there is no auto_pad '{mode}'")
-    return Sliding(strides, dilations, pads[:rank], pads[rank:])
+    if mode != "NOTSET":
+        pads = (0,) * 2 * rank
+    return Sliding(strides, dilations, pads[:rank], pads[rank:]), mode
+
+
+def sliding(node: Any, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> Sliding:
+    """Read strides, dilations and pads of an ONNX node; auto_pad comes out as explicit pads."""
+    found, mode = stated(node, len(spatial))
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        return found
+    pads = [
+        same_pads(n, k, s, d, upper=mode == "SAME_UPPER")
+        for n, k, s, d in zip(spatial, kernel, found.strides, found.dilations, strict=True)
+    ]
+    return replace(found, begins=tuple(p[0] for p in pads), ends=tuple(p[1] for p in pads))

@@ -1,1 +1,35 @@
-"""Rewrites from graph to graph."""
+"""Passes over the graph: fold, fuse, choose the layout, turn quantized parts into integers."""
+
+from __future__ import annotations
+
+from glowmcu.core.passes import Pass, as_pass
+from glowmcu.graph.graph import Graph
+from glowmcu.passes.clean import merge_duplicates, remove_identities, views_last
+from glowmcu.passes.fold import fold_constants, fold_dequantized
+from glowmcu.passes.fuse import fuse_activations, fuse_pad
+from glowmcu.passes.integer import fuse_integer, islands
+from glowmcu.passes.layout import sink_transposes
+from glowmcu.passes.linear import fold_scales, matmul_to_dense
+from glowmcu.passes.qdq import gather_quantization, make_signed
+
+GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
+    as_pass(function)
+    for function in (
+        fold_constants,
+        remove_identities,
+        merge_duplicates,
+        matmul_to_dense,
+        sink_transposes,
+        fold_scales,
+        fuse_activations,
+        gather_quantization,
+        make_signed,
+        fuse_integer,
+        fold_dequantized,
+        fuse_pad,
+        views_last,
+        merge_duplicates,
+    )
+)
+
+__all__ = ["GRAPH_PASSES", "islands"]
