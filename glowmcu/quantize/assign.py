@@ -1,0 +1,100 @@
+"""Assignment: from ranges and the kinds of operators to a scale and zero point for every value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.types import Array, Quant
+from glowmcu.graph.graph import Graph, Node, Value
+from glowmcu.ops.concat import Concat
+from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.softmax import Softmax
+from glowmcu.passes.qdq import moves_data
+from glowmcu.quantize.calibrate import is_real
+from glowmcu.quantize.observers import Range
+
+_UNIT = Quant.per_tensor(1 / 256, -128)
+_FIXED = {"sigmoid": _UNIT, "tanh": Quant.per_tensor(1 / 128, 0)}
+_LEAST_SCALE = 2.0**-100
+
+
+def assign(graph: Graph, ranges: Mapping[Value, Range]) -> dict[Value, Quant]:
+    """Return the int8 quantization of every value with a range.
+
+    Values that are moved, not computed, share one; softmax, sigmoid and tanh have the ones that
+    their results fill.
+    """
+    fixed = {v: q for v in ranges if (q := _fixed(v)) is not None}
+    root: dict[Value, Value] = {}
+
+    def find(value: Value) -> Value:
+        while value in root:
+            value = root[value]
+        return value
+
+    for node in graph.nodes():
+        group = [v for v in (*_shared(node), *node.outputs) if v in ranges]
+        if isinstance(node.op, Concat) and any(find(v) in fixed for v in group):
+            continue
+        for value in group[1:]:
+            first, other = find(group[0]), find(value)
+            if first is not other:
+                root[other] = first
+    spans: dict[Value, Range] = {}
+    for value, span in ranges.items():
+        key = find(value)
+        spans[key] = spans[key].union(span) if key in spans else span
+    return {v: fixed.get(find(v)) or activation_quant(spans[find(v)]) for v in ranges}
+
+
+def _shared(node: Node) -> tuple[Value, ...]:
+    """Return the inputs whose quantization the node's output shares."""
+    op = node.op
+    several = isinstance(op, Concat) or (
+        isinstance(op, Elementwise) and op.fn in ("max", "min") and op.clamp is None
+    )
+    if several:
+        return tuple(v for v in node.inputs if v is not None and is_real(v))
+    return tuple(v for v in node.inputs[:1] if v is not None) if moves_data(node) else ()
+
+
+def _fixed(value: Value) -> Quant | None:
+    """Return the quantization of results whose range is known."""
+    op = None if value.producer is None else value.producer.op
+    if isinstance(op, Softmax) and not op.log:
+        return _UNIT
+    if isinstance(op, Elementwise) and op.clamp is None:
+        return _FIXED.get(op.fn)
+    return None
+
+
+def activation_quant(span: Range) -> Quant:
+    """Return the asymmetric int8 quantization of a range; zero is represented exactly."""
+    low, high = min(span.low, 0.0), max(span.high, 0.0)
+    scale = float(np.float32((high - low) / 255))
+    if scale < _LEAST_SCALE:
+        return Quant.per_tensor(1.0, 0)
+    zero = round(dtypes.I8.low - low / scale)
+    return Quant.per_tensor(scale, min(max(zero, dtypes.I8.low), dtypes.I8.high))
+
+
+def weight_quant(weights: Array, axis: int, floor: Array) -> Quant:
+    """Return symmetric int8 scales per index of `axis`, none below `floor`."""
+    others = tuple(i for i in range(weights.ndim) if i != axis)
+    largest = np.abs(weights).max(axis=others, initial=0.0).astype(np.float64)
+    scale = np.maximum(largest / 127, floor)
+    scale = np.where(scale < _LEAST_SCALE, 1.0, scale).astype(np.float32)
+    return Quant(tuple(float(s) for s in scale), (0,) * len(scale), axis)
+
+
+def bias_floor(bias: Array | None, x: Quant, channels: int) -> Array:
+    """Return the weight scales below which the bias would need more than 24 bits.
+
+    Channels of (nearly) zero weights would else have a bias that overflows the accumulator.
+    """
+    if bias is None:
+        return np.zeros(channels)
+    return np.abs(bias.astype(np.float64)) / (x.scale[0] * 2.0**24)
