@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from glowmcu.ops.onnx_node import OnnxNode
 assert ops  # importing the package fills IMPORTERS
 
 _MAX_NODES = 50_000
+_MAX_DEPTH = 60
+_MAX_PROBLEMS = 500
 _MISMATCHES = (TypeError, ValueError, IndexError, ArithmeticError)
 """What the type inference of a card raises for operands that do not go together."""
 
@@ -61,6 +64,7 @@ class Importer:
         self._settler = settler
         self._notes = notes
         self._count = 0
+        self._depth = 0
 
     def constants(self, tensors: Iterable[onnx.TensorProto], scope: Scope) -> None:
         """Define the initializers of a graph in its scope."""
@@ -68,25 +72,28 @@ class Importer:
             name = tensor.name
             if name in scope.values:
                 raise InvalidModelError(f"the initializer '{name}' is defined twice")
-            value = constant(
-                scope.tensor_name(name), self._reader.array(tensor, f"initializer '{name}'")
-            )
-            self._settler.add(value)
-            scope.values[name] = value
+            value = constant(name, self._reader.array(tensor, f"initializer '{name}'"))
+            scope.values[name] = self._settler.settle((value,), (scope.tensor_name(name),))[0]
 
     def nodes(
         self, nodes: Sequence[onnx.NodeProto], scope: Scope, outputs: Sequence[str], where: str
     ) -> None:
         """Import the nodes that `outputs` need into the scope."""
-        live = order(nodes, scope.names(), outputs, where)
+        self._count += len(nodes)
+        self._depth += 1
+        if self._count > _MAX_NODES or self._depth > _MAX_DEPTH:
+            raise InvalidModelError(
+                f"with its functions expanded the model has more than {_MAX_NODES} nodes or is "
+                f"nested more than {_MAX_DEPTH} deep",
+                where=where,
+            )
+        live = order(nodes, scope, outputs, where)
         scope.read = set(outputs).union(*(reads_of(n) for n in live))
         for node in live:
-            self._count += 1
-            if self._count > _MAX_NODES:
-                raise InvalidModelError(
-                    f"the model has more than {_MAX_NODES} nodes after its functions are expanded"
-                )
             self._node(scope.resolved(node), scope)
+            if len(self.problems) > _MAX_PROBLEMS:
+                self.raise_problems()
+        self._depth -= 1
 
     def _node(self, node: onnx.NodeProto, scope: Scope) -> None:
         """Import one node: by its function, its card, ONNX's definition, or computing it now."""
@@ -338,12 +345,11 @@ def _has_a_way(site: _Site) -> bool:
 
 def _unknown(site: _Site) -> Problem:
     seen = site.seen
-    names = sorted({name for _, name in IMPORTERS})
     domains = sorted(d for d, name in IMPORTERS if name == seen.op_type)
     hint = ""
     if domains:
         hint = f"it is known in domain '{domains[0] or 'ai.onnx'}'"
-    elif site.schema is None and (close := difflib.get_close_matches(seen.op_type, names, 3)):
+    elif site.schema is None and (close := _close(seen.op_type)):
         hint = f"close to it are {', '.join(close)}"
     domain = seen.domain or "ai.onnx"
     why = f"domain {domain}, opset {seen.opset}, has it, but glowmcu does not"
@@ -352,6 +358,11 @@ def _unknown(site: _Site) -> Problem:
     elif site.schema is None:
         why = f"domain {domain} is not part of ONNX and the model brings no function for it"
     return seen.problem("the operator is not supported", why=why, hint=hint)
+
+
+@cache
+def _close(op_type: str) -> tuple[str, ...]:
+    return tuple(difflib.get_close_matches(op_type, sorted({n for _, n in IMPORTERS}), 3))
 
 
 def _grouped(problems: Sequence[Problem]) -> list[Problem]:

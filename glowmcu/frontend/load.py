@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +85,9 @@ def _check_names(graph: onnx.GraphProto) -> None:
     ):
         if not all(names):
             raise InvalidModelError(f"an {what} of the model has no name")
-        if twice := [n for n in names if names.count(n) > 1]:
-            raise InvalidModelError(f"the {what} '{twice[0]}' is listed twice")
+        name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+        if count > 1:
+            raise InvalidModelError(f"the {what} '{name}' is listed twice")
     if not graph.output:
         raise InvalidModelError("the model has no output")
 

@@ -36,9 +36,8 @@ class Scope:
     calls: tuple[tuple[str, str, str], ...] = ()
     read: set[str] = field(default_factory=set)
 
-    def names(self) -> set[str]:
-        """Every name that is visible."""
-        return set(self.values) | (self.outer.names() if self.outer else set())
+    def __contains__(self, name: object) -> bool:
+        return name in self.values or (self.outer is not None and name in self.outer)
 
     def value(self, name: str) -> Value | None:
         """Return the value of a visible name, None where its node failed."""

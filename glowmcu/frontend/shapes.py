@@ -29,7 +29,8 @@ def bind_inputs(
             raise UnsupportedError(
                 f"input '{item.name}' is not a tensor ({kind.removesuffix('_type')})"
             )
-    declared = {i.name: _dims(i, _zero_means_batch(graph)) for i in inputs}
+    zero_is_unknown = _zero_means_batch(graph)
+    declared = {i.name: _dims(i, zero_is_unknown) for i in inputs}
     symbols = _bind_symbols(declared, shapes)
     problems: list[Problem] = []
     bound: list[Value] = []

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import heapq
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Container, Iterable, Sequence
 
 import onnx
 
@@ -12,7 +11,7 @@ from glowmcu.errors import InvalidModelError
 
 
 def order(
-    nodes: Sequence[onnx.NodeProto], defined: Set[str], outputs: Iterable[str], where: str
+    nodes: Sequence[onnx.NodeProto], defined: Container[str], outputs: Iterable[str], where: str
 ) -> tuple[onnx.NodeProto, ...]:
     """Return the nodes that `outputs` need, each after what it reads, else in the given order.
 
@@ -20,18 +19,16 @@ def order(
     """
     producers = _producers(nodes, defined, where)
     reads = [tuple(dict.fromkeys(reads_of(n))) for n in nodes]
-    known = producers.keys() | defined
     for node, names in zip(nodes, reads, strict=True):
         for name in names:
-            if name not in known:
-                close = difflib.get_close_matches(name, sorted(known), 1)
+            if name not in producers and name not in defined:
                 raise InvalidModelError(
                     f"node '{label(node)}' reads '{name}', which nothing defines",
                     where=where,
-                    hint=f"there is '{close[0]}'" if close else "",
+                    hint="check that the model is complete",
                 )
     for name in outputs:
-        if name not in known:
+        if name not in producers and name not in defined:
             raise InvalidModelError(f"output '{name}' is not defined by any node", where=where)
     waits = [[producers[n] for n in names if n in producers] for names in reads]
     live = _live([producers[n] for n in outputs if n in producers], waits)
@@ -62,7 +59,9 @@ def _captured(graph: onnx.GraphProto) -> Iterable[str]:
     yield from (o.name for o in graph.output if o.name and o.name not in inside)
 
 
-def _producers(nodes: Sequence[onnx.NodeProto], defined: Set[str], where: str) -> dict[str, int]:
+def _producers(
+    nodes: Sequence[onnx.NodeProto], defined: Container[str], where: str
+) -> dict[str, int]:
     producers: dict[str, int] = {}
     for number, node in enumerate(nodes):
         for name in node.output:

@@ -63,7 +63,7 @@ def _initializer(**fields: object) -> Callable[[onnx.ModelProto], object]:
 BAD: dict[str, tuple[onnx.ModelProto, str]] = {
     "undefined": (
         model("(float[2] Xy) => (float[2] Y) { Y = toy.Double(X) }"),
-        "node 'Y' reads 'X', which nothing defines\n  try:   there is 'Xy'",
+        "node 'Y' reads 'X', which nothing defines",
     ),
     "undefined output": (model("(float[2] X) => (float[2] Q) { }"), "output 'Q' is not defined"),
     "cycle": (

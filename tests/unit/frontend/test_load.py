@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +301,36 @@ def test_declared_outputs_are_compared() -> None:
         load(model("(float[2] X) => (double[2] Y) { Y = toy.Double(X) }"))
     proto = model("(float[2] X) => (float[N, 3] Y) { Y = toy.Double(X) }")
     assert load(proto).notes == ("output 'Y' is declared with shape [-1, 3], but is [2]",)
+
+
+def test_deeply_nested_functions_are_refused() -> None:
+    bodies = "\n".join(
+        f'<domain: "local", opset_import: ["local" : 1]>\n'
+        f"F{i} (x) => (y) {{ y = local.F{i + 1}(x) }}"
+        for i in range(400)
+    )
+    bodies += '\n<domain: "local", opset_import: ["toy" : 1]>\nF400 (x) => (y) { y = toy.Same(x) }'
+    with pytest.raises(InvalidModelError, match="nested more than"):
+        load(model("(float[2] X) => (float[2] Y) { Y = local.F0(X) }", functions=bodies))
+
+
+def test_many_nodes_are_imported_in_linear_time() -> None:
+    proto = model("(float[2] X) => (float[2] t3000) { }")
+    for i in range(3000):
+        name = f"t{i}" if i else "X"
+        node = proto.graph.node.add(op_type="Double", domain="toy", input=[name])
+        node.output.append(f"t{i + 1}")
+    start = time.perf_counter()
+    assert len(load(proto).graph.nodes()) == 3000
+    assert time.perf_counter() - start < 10
+
+
+def test_many_problems_stop_the_import() -> None:
+    proto = model("(float[2] X) => (float[2] t3000) { }")
+    for i in range(3000):
+        name = f"t{i}" if i else "X"
+        node = proto.graph.node.add(op_type=f"Nope{i}", domain="toy", input=[name])
+        node.output.append(f"t{i + 1}")
+    with pytest.raises(UnsupportedError) as raised:
+        load(proto)
+    assert len(raised.value.problems) == 501
