@@ -6,10 +6,9 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from glowmcu.verify.host import fitting
 from glowmcu.verify.image import Footprint, build_image, function_at, measure
 from glowmcu.verify.tools import find_tool
 
-__all__ = ["Board", "BoardRun", "board", "list_boards", "run_on_board"]
+__all__ = ["Board", "BoardRun", "board", "list_boards", "run_all_on_board", "run_on_board"]
 
 Trace = tuple[tuple[Array, ...], ...]
 
@@ -46,8 +45,8 @@ class BoardRun:
     """What a run on a board gave.
 
     outputs       per sample: arrays by output name
-    stack         bytes of stack that were used at most
-    footprint     flash and RAM of the whole image
+    stack         bytes of stack that the whole image used at most
+    footprint     its flash and RAM
     trace         per sample and layer: the results of the layer as stored, where asked for
     instructions  per sample and layer: instructions that it took, where asked for
     """
@@ -76,33 +75,67 @@ def run_on_board(
 
     Raises DoesNotFitError, ToolMissingError, or VerificationError for a fault or a time-out.
     """
+    (result,) = run_all_on_board(
+        [unit], on, [feeds], timeout=timeout, trace=trace, profile=profile, optimize=optimize
+    )
+    return result
+
+
+def run_all_on_board(
+    units: Sequence[CodeUnit],
+    on: Board,
+    feeds: Sequence[Sequence[Mapping[str, Array]]],
+    *,
+    timeout: float = 60.0,
+    trace: bool = False,
+    profile: bool = False,
+    optimize: str = "-O2",
+) -> list[BoardRun]:
+    """Do what `run_on_board` does for several networks of different names in one image."""
     emulator = find_tool(on.qemu[0])
     with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
         folder = Path(name)
-        image = _build(unit, on, folder, trace, profile, optimize)
-        (folder / "inputs.bin").write_bytes(_encode(unit, feeds))
+        image = _build(units, on, folder, trace, profile, optimize)
+        inputs = b"".join(_encode(u, samples) for u, samples in zip(units, feeds, strict=True))
+        (folder / "inputs.bin").write_bytes(inputs)
         counting = _COUNT if profile else ()
         _emulate([emulator, *on.qemu[1:], *counting], on, image, timeout)
-        outputs, stack = _decode(unit, (folder / "outputs.bin").read_bytes(), len(feeds))
-        return BoardRun(
-            outputs,
-            stack,
-            measure(image, on),
-            _decode_trace(unit, folder / "trace.bin", len(feeds)) if trace else [],
-            _decode_ticks(unit, on, folder / "ticks.bin") if profile else [],
-        )
+        footprint = measure(image, on)
+        results = BytesIO((folder / "outputs.bin").read_bytes())
+        traces = BytesIO((folder / "trace.bin").read_bytes() if trace else b"")
+        ticks = BytesIO((folder / "ticks.bin").read_bytes() if profile else b"")
+    runs = []
+    for unit, samples in zip(units, feeds, strict=True):
+        outputs = [{s.name: _array(results, s) for s in unit.outputs} for _ in samples]
+        traced = [_layers(traces, unit) for _ in samples] if trace else []
+        counts = [_counts(ticks, unit, on) for _ in samples] if profile else []
+        runs.append(BoardRun(outputs, 0, footprint, traced, counts))
+    stack = int(np.frombuffer(results.read(4), np.uint32)[0])
+    return [replace(run, stack=stack) for run in runs]
 
 
 def _build(
-    unit: CodeUnit, on: Board, folder: Path, trace: bool, profile: bool, optimize: str
+    units: Sequence[CodeUnit],
+    on: Board,
+    folder: Path,
+    trace: bool,
+    profile: bool,
+    optimize: str,
 ) -> Path:
-    prefix = unit.name.upper()
     hooks = (_BEGIN if profile else "") + (_END if trace or profile else "")
-    sources = {"board_main.c": _main_source(unit, trace, profile)}
-    if hooks:
-        sources["board_hooks.h"] = hooks.format(name=prefix)
-    flags = (f'-D{prefix}_HOOK_HEADER="board_hooks.h"',) if hooks else ()
-    return build_image(unit, on, sources, folder, optimize=optimize, flags=flags)
+    sources = {
+        "board_main.c": board_templates()
+        .get_template("main.c.j2")
+        .render(networks=units, trace=trace, profile=profile)
+    }
+    flags: list[str] = []
+    for prefix in (unit.name.upper() for unit in units) if hooks else ():
+        sources[f"board_hooks_{prefix}.h"] = hooks.format(name=prefix)
+        flags.append(f'-D{prefix}_HOOK_HEADER="board_hooks_{prefix}.h"')
+    all_files = {name: text for unit in units for name, text in unit.files.items()}
+    largest = max(units, key=lambda unit: unit.arena_size)
+    unit = replace(largest, files=all_files)
+    return build_image(unit, on, sources, folder, optimize=optimize, flags=tuple(flags))
 
 
 def _emulate(qemu: list[str], on: Board, image: Path, timeout: float) -> None:
@@ -144,21 +177,6 @@ def _failure(text: str, status: int, image: Path) -> str:
     return fault[1] + (f" in {function}()" if function else "")
 
 
-def _main_source(unit: CodeUnit, trace: bool, profile: bool) -> str:
-    return (
-        board_templates()
-        .get_template("main.c.j2")
-        .render(
-            name=unit.name,
-            inputs=unit.inputs,
-            outputs=unit.outputs,
-            layers=unit.layers,
-            trace=trace,
-            profile=profile,
-        )
-    )
-
-
 def _encode(unit: CodeUnit, feeds: Sequence[Mapping[str, Array]]) -> bytes:
     """Return the contents of inputs.bin: the number of samples, then the inputs of each."""
     parts = [np.uint32(len(feeds)).tobytes()]
@@ -168,29 +186,18 @@ def _encode(unit: CodeUnit, feeds: Sequence[Mapping[str, Array]]) -> bytes:
     return b"".join(parts)
 
 
-def _decode(unit: CodeUnit, data: bytes, samples: int) -> tuple[list[dict[str, Array]], int]:
-    """Return the outputs in outputs.bin, and the bytes of stack used."""
-    stream = BytesIO(data)
-    results = [{slot.name: _array(stream, slot) for slot in unit.outputs} for _ in range(samples)]
-    return results, int(np.frombuffer(stream.read(4), np.uint32)[0])
+def _layers(stream: BytesIO, unit: CodeUnit) -> Trace:
+    """Return the results of each layer of one sample."""
+    return tuple(tuple(_array(stream, slot) for slot in layer) for layer in unit.layers)
 
 
-def _decode_trace(unit: CodeUnit, file: Path, samples: int) -> list[Trace]:
-    """Return the arrays in trace.bin: per sample and layer the results of the layer."""
-    with file.open("rb") as stream:
-        return [
-            tuple(tuple(_array(stream, slot) for slot in layer) for layer in unit.layers)
-            for _ in range(samples)
-        ]
-
-
-def _decode_ticks(unit: CodeUnit, on: Board, file: Path) -> list[tuple[int, ...]]:
-    """Return the instructions of each layer per sample, without those that the counting takes."""
-    ticks = np.frombuffer(file.read_bytes(), np.uint32).reshape(-1, len(unit.layers) + 1)
+def _counts(stream: BytesIO, unit: CodeUnit, on: Board) -> tuple[int, ...]:
+    """Return the instructions of each layer, without those that the counting itself takes."""
+    ticks = np.frombuffer(stream.read(4 * (len(unit.layers) + 1)), np.uint32)
     counts = np.rint(ticks * (_INSTRUCTIONS_PER_SECOND / on.clock)).astype(int)
-    return [tuple(int(n) for n in row[:-1] - row[-1]) for row in counts]
+    return tuple(int(n) for n in counts[:-1] - counts[-1])
 
 
-def _array(stream: BinaryIO, slot: Slot) -> Array:
+def _array(stream: BytesIO, slot: Slot) -> Array:
     data = stream.read(slot.type.nbytes)
     return np.frombuffer(data, slot.type.dtype.numpy).reshape(slot.type.shape).copy()

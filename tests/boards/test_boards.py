@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from glowmcu.errors import (
 )
 from glowmcu.targets.board import common_folder
 from glowmcu.targets.target import target
-from glowmcu.verify.board import board, list_boards, run_on_board
+from glowmcu.verify.board import board, list_boards, run_all_on_board, run_on_board
 from glowmcu.verify.image import STARTUP, compiler_flags
 
 MakeToy = Callable[..., CodeUnit]
@@ -135,7 +136,7 @@ def test_an_endless_loop_ends_by_the_time_limit(name: str, toy: MakeToy, qemu: N
 
 @pytest.mark.qemu
 def test_a_refusal_of_the_network_is_reported(toy: MakeToy, qemu: None) -> None:
-    with pytest.raises(VerificationError, match="toy_run did not return 0"):
+    with pytest.raises(VerificationError, match="NAME_run did not return 0"):
         run_on_board(toy("zero = 1;"), board("microbit"), feeds(1))
 
 
@@ -196,3 +197,20 @@ def test_the_sources_of_a_board_have_no_warnings(name: str, qemu: None, tmp_path
             ],
             check=True,
         )
+
+
+@pytest.mark.qemu
+def test_several_networks_run_in_one_image(toy: MakeToy, qemu: None) -> None:
+    units = [toy(), replace(toy("*sum = -7;"), name="other")]
+    units[1].files.clear()
+    for name, text in toy("*sum = -7;").files.items():
+        text = text.replace("toy", "other").replace("TOY", "OTHER")
+        units[1].files[name.replace("toy", "other")] = text
+    first, second = run_all_on_board(
+        units, board("microbit"), [feeds(2), feeds(3)], trace=True, profile=True
+    )
+    assert (len(first.outputs), len(second.outputs)) == (2, 3)
+    np.testing.assert_array_equal(first.outputs[1]["y"], second.outputs[1]["y"])
+    assert second.outputs[2]["total"] == second.trace[2][1][0] == -7
+    assert first.outputs[1]["total"] == feeds(2)[1]["q"].sum(dtype=np.int32) + 42
+    assert min(second.instructions[2]) > 0
