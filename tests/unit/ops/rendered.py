@@ -19,7 +19,7 @@ STRICT = (
     "-std=c99 -O2 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "
     "-Wdouble-promotion -Wundef -Werror -ffp-contract=off"
 ).split()
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"]
 
 
 @cache
@@ -54,14 +54,28 @@ def _literal(array: np.ndarray[Any, Any]) -> str:
     return ", ".join(map(str, np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
 
 
+def _number(value: Any) -> str:
+    assert isinstance(value, int)
+    return str(value)
+
+
 def _program(cases: list[tuple[Instruction, list[Any], list[Any]]]) -> str:
     """Return a program that runs every case on heap blocks of exactly the operands' sizes."""
-    lines = ['#include "gm_types.h"', "#include <stdio.h>", "#include <stdlib.h>", ""]
+    plain = {k.symbol: k for i, _, _ in cases if not (k := type(i).kernels[-1]).template}
+    lines = ["#include <stdio.h>", "#include <stdlib.h>", '#include "gm_types.h"']
+    lines += [f'#include "../src/{k.folder}/{symbol}.c"' for symbol, k in plain.items()]
     body = []
     for number, (instruction, before, after) in enumerate(cases):
-        lines.append(render(instruction, f"kernel{number}"))
-        arguments = []
+        kernel, arguments, function = type(instruction).kernels[-1], [], f"kernel{number}"
         body.append("    {")
+        if kernel.template:
+            lines.append(render(instruction, function))
+        else:
+            assert kernel.pack is None
+            function = kernel.symbol
+            values = ", ".join(_number(v) for v in instruction.attributes().values())
+            body.append(f"        const {kernel.symbol}_t params = {{{values}}};")
+            arguments.append("&params")
         for index, (operand, data) in enumerate(zip(instruction.operands(), before, strict=True)):
             size = data.nbytes
             const = "" if operand.role != "in" else "const "
@@ -70,7 +84,9 @@ def _program(cases: list[tuple[Instruction, list[Any], list[Any]]]) -> str:
             body.append(f"        void *p{index} = malloc({max(size, 1)});")
             body.append(f"        memcpy(p{index}, in{number}_{index}, {size});")
             arguments.append(f"({const}{operand.buffer.type.dtype.c} *)p{index}")
-        body.append(f"        kernel{number}({', '.join(arguments)});")
+        missing = [n for n in instruction.roles() if getattr(instruction, n) is None]
+        arguments += ["NULL"] * len(missing)  # only the last operands are optional here
+        body.append(f"        {function}({', '.join(arguments)});")
         for index, data in enumerate(after):
             lines.append(
                 f"static const uint8_t out{number}_{index}[{data.nbytes}] = {{{_literal(data)}}};"
@@ -94,8 +110,6 @@ def check(
     rng = np.random.default_rng(seed)
     cases = []
     for instruction in instructions:
-        if type(instruction).kernels[-1].template is None:
-            continue
         memory = {}
         for operand in instruction.operands():
             memory[operand.buffer] = sample(operand.buffer, rng)
