@@ -54,10 +54,17 @@ def clamp_range(clamp: tuple[float, float] | None, y: TensorType) -> tuple[int, 
 
 
 def fold_linear(
-    b: Builder, x: TensorType, w: Buffer, bias: Buffer | None, y: TensorType, channel_axis: int
+    b: Builder,
+    x: TensorType,
+    w: Buffer,
+    bias: Buffer | None,
+    y: TensorType,
+    channel_axis: int,
+    reach: int = 128,
 ) -> FoldedLinear:
     """Fold input zero point, bias scale and output scale of a layer; prove the accumulator's bound.
 
+    `reach` is the largest magnitude of what a kernel multiplies with weights.
     bias' = bias - zx * sum(w); scale of channel c = sx * sw[c] / sy. Raises DoesNotFitError when
     the accumulator could pass 2^31.
     """
@@ -82,7 +89,7 @@ def fold_linear(
     pairs = [multiplier_of(float(s)) for s in sx * sw / y.quant.scale[0]]
     shift = max((s for _, s in pairs), default=0)
     multiplier = np.asarray([m >> (shift - s) for m, s in pairs], np.int64) & ~1
-    bound = int((np.abs(weights).sum(axis=1) * 128 + np.abs(acc_bias)).max(initial=0)) << shift
+    bound = int((np.abs(weights).sum(axis=1) * reach + np.abs(acc_bias)).max(initial=0)) << shift
     if bound >= 1 << 31:
         raise DoesNotFitError(f"the accumulator of '{b.name}' could reach {bound}, beyond 2^31")
     return FoldedLinear(

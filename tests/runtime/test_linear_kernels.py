@@ -12,6 +12,7 @@ from kernel_program import Case, cases_of, compare, run_cases
 
 from glowmcu.ops.base import Example, bias_i32, f32, i8, weights_i8
 from glowmcu.ops.conv import Conv2D
+from glowmcu.ops.conv_transpose import ConvTranspose2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.matmul import MatMul
 from glowmcu.ops.pool import Pool2D
@@ -71,6 +72,7 @@ def random_pools(count: int) -> Iterator[Example]:
 
 def all_cases() -> Iterator[Case]:
     yield from cases_of(Dense, Dense.examples, MODES)
+    yield from cases_of(ConvTranspose2D, ConvTranspose2D.examples, MODES)
     yield from cases_of(MatMul, MatMul.examples, MODES)
     yield from cases_of(Pool2D, Pool2D.examples, MODES)
     yield from cases_of(Pool2D, random_pools(60), ("general", "in_place"), seed=9)

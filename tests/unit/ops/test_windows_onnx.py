@@ -62,6 +62,30 @@ def test_conv_of_three_dimensions_is_refused_with_a_sentence() -> None:
         run("Conv", {"x": real(1, 1, 3, 3, 3)}, {"w": real(1, 1, 2, 2, 2)})
 
 
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((1, 2, 3, 4), (2, 5, 3, 3), {"strides": [2, 2]}),
+        ((1, 4, 3, 3), (4, 3, 3, 3), {"group": 2, "strides": [2, 2]}),
+        ((1, 1, 3, 3), (1, 2, 3, 3), {"strides": [3, 2], "output_shape": [10, 8]}),
+        ((1, 1, 3, 3), (1, 2, 3, 3), {"strides": [3, 2], "output_shape": [8, 5]}),
+        ((1, 1, 3, 3), (1, 2, 3, 3), {"strides": [3, 2], "output_padding": [1, 1]}),
+        (
+            (1, 2, 4, 3),
+            (2, 1, 3, 2),
+            {"strides": [2, 3], "pads": [1, 0, 0, 1], "dilations": [2, 1]},
+        ),
+        ((1, 2, 4, 3), (2, 1, 3, 4), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((1, 2, 4, 3), (2, 1, 4, 3), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+        ((2, 3, 7), (3, 2, 4), {"strides": [2], "pads": [1, 2]}),
+        ((2, 4, 7), (4, 2, 4), {"strides": [2], "group": 4}),
+    ],
+)
+def test_conv_transpose(x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    constants = {"w": real(*w), "b": real(w[1] * attributes.get("group", 1))}
+    run("ConvTranspose", {"x": real(*x)}, constants, tolerance=TOLERANCE, **attributes)
+
+
 POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 6, 7), {"kernel_shape": [2, 3], "strides": [2, 1]}),
     ((2, 3, 5, 5), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
