@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from numpy.typing import ArrayLike
 
 from glowmcu.errors import InvalidModelError
+from glowmcu.frontend.fix import with_fixed_inputs
 from glowmcu.frontend.functions import local_functions
 from glowmcu.frontend.importer import Importer, refuse_sparse
 from glowmcu.frontend.read import opsets, read
@@ -29,7 +31,7 @@ class Imported:
     sha256  of the file's bytes followed by those of its external data
     name    the file's stem, else the name of the ONNX graph
     opset   of the ai.onnx domain
-    model   the protobuf, external data read in
+    model   the protobuf, external data read in, fixed inputs as initializers
     """
 
     graph: Graph
@@ -41,13 +43,19 @@ class Imported:
 
 
 def load(
-    model: str | Path | bytes | onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]] | None = None
+    model: str | Path | bytes | onnx.ModelProto,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    fix_inputs: Mapping[str, ArrayLike] | None = None,
 ) -> Imported:
-    """Read an ONNX model; `shapes` maps input names to shapes or dimension names to one size.
+    """Read an ONNX model.
+
+    shapes      input names -> shapes, or dimension names -> one size
+    fix_inputs  input names -> values; these inputs become constants
 
     Raises InvalidModelError, UnsupportedError or OptionError, with everything that is wrong.
     """
     source = read(model)
+    source.proto = with_fixed_inputs(source.proto, fix_inputs or {}, source.notes)
     graph = source.proto.graph
     versions = opsets(source)
     reader = TensorReader(source)

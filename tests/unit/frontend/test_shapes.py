@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 from toy import model
 
 from glowmcu.errors import InvalidModelError, OptionError
 from glowmcu.frontend import load
+from glowmcu.graph.evaluate import evaluate
 
 
 def net(dims: str, *more: str) -> onnx.ModelProto:
@@ -95,3 +97,32 @@ def test_wrong_options(shapes: dict[str, tuple[int, ...]], message: str) -> None
 def test_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(OptionError, match="inputs: X0, X1; dimensions: H, N"):
         load(net("N, H, 4", "2"), {"Z": (1,)})
+
+
+RATE = """(float[2] X, int64 rate) => (float[2] Y) { k = Constant<value_int = 16000>()
+c = Equal(rate, k) Y = If (c) <
+then_branch = one () => (float[2] a) { a = toy.Double(X) },
+else_branch = two () => (float[2] b) { b = toy.Same(X) } > }"""
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(16000, [2, 4]), (8000, [1, 2])])
+def test_fixed_input_is_a_constant(rate: int, expected: list[float]) -> None:
+    imported = load(model(RATE), fix_inputs={"rate": rate})
+    assert [v.name for v in imported.graph.inputs] == ["X"]
+    assert evaluate(imported.graph, {"X": np.float32([1, 2])})["Y"].tolist() == expected
+    assert imported.notes == (f"input 'rate' is fixed to {rate}",)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"Z": 1}, "not an input of the model"),
+        ({"rate": 0.5}, "cannot hold 0.5"),
+        ({"rate": "a"}, "not a number"),
+        ({"rate": [1, 2]}, "is a scalar; it is fixed to shape"),
+        ({"X": [1, 2, 3]}, "is 2; it is fixed to shape"),
+    ],
+)
+def test_wrong_fixed_inputs(values: dict[str, object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        load(model(RATE), fix_inputs=values)  # type: ignore[arg-type]
