@@ -30,7 +30,7 @@ def run_demo(
     Raises VerificationError when the board's outputs are not the host's, bit for bit.
     """
     machine = find_board(board)
-    options = Options(name="digits", target=machine.target.name, quantize="int8")
+    options = Options(name="digits", target=machine.target, quantize="int8")
     compilation = compile_network(
         demo.model_path(), options, demo.calibration_path(), progress=progress
     )
