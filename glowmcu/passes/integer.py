@@ -12,7 +12,7 @@ from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import rewrite
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.quant import Dequantize, Quantize
-from glowmcu.passes.linear import LINEAR, channel_axis
+from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR
 from glowmcu.passes.match import Uses, made_by, make, real_data, single
 from glowmcu.passes.qdq import saturates
 
@@ -62,8 +62,7 @@ def _with_integer_bias(layer: Node, inputs: list[Value | None]) -> list[Value | 
     x, weights, *rest = inputs
     if x is None or weights is None or x.type.quant is None or weights.type.quant is None:
         return None
-    axis = channel_axis(layer.op)
-    if weights.data is None or weights.type.quant.axis not in (None, axis):
+    if weights.data is None or weights.type.quant.axis not in (None, CHANNEL_AXIS):
         return None
     if any(weights.type.quant.zero_point) or x.type.quant.axis is not None:
         return None

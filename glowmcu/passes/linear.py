@@ -10,6 +10,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import rewrite
 from glowmcu.ops.conv import Conv2D
+from glowmcu.ops.conv_transpose import ConvTranspose2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.matmul import MatMul
 from glowmcu.ops.quant import Dequantize
@@ -26,7 +27,9 @@ from glowmcu.passes.match import (
     single,
 )
 
-LINEAR = (Conv2D, Dense)
+LINEAR = (Conv2D, ConvTranspose2D, Dense)
+CHANNEL_AXIS = 0
+"""The axis of the weights that counts output channels, in all linear layers."""
 
 
 def matmul_to_dense(graph: Graph) -> Graph:
@@ -97,7 +100,7 @@ def scale_after(node: Node, uses: Uses) -> Value | None:
     x, weights, bias = (*layer.inputs, None)[:3]
     assert weights is not None
     if factor is not None:
-        scaled = scaled_weights(weights, factor, channel_axis(layer.op), layer.op)
+        scaled = scaled_weights(weights, factor)
         if scaled is None:
             return None
         weights = scaled
@@ -138,7 +141,7 @@ def _flat(value: Value | None) -> Value | None:
 
 def scale_before(node: Node, uses: Uses) -> Value | None:
     """layer(a * x + d) is the layer with other weights and bias; d only where nothing is padded."""
-    if not isinstance(node.op, (Conv2D, Dense)):
+    if not isinstance(node.op, LINEAR):
         return None
     source = node.inputs[0]
     found = _affine(None if source is None else source.producer)
@@ -148,7 +151,7 @@ def scale_before(node: Node, uses: Uses) -> Value | None:
     x, factor, shift = found
     if weights.data is None or weights.type.quant or x.type != source.type:
         return None
-    if shift is not None and isinstance(node.op, Conv2D) and any(node.op.pads):
+    if shift is not None and not _sums_all_weights(node.op):
         return None
     w = weights.data.astype(np.float64)
     if shift is not None:
@@ -165,6 +168,11 @@ def scale_before(node: Node, uses: Uses) -> Value | None:
     origin = merged_origin(source.producer, node)
     y = node.output
     return make(node.op, x, weights, bias, like=y, origin=origin, type_=y.type)
+
+
+def _sums_all_weights(op: Conv2D | ConvTranspose2D | Dense) -> bool:
+    """Tell whether every output element sums over all weights of its channel."""
+    return isinstance(op, Dense) or (isinstance(op, Conv2D) and not any(op.pads))
 
 
 def _affine(node: Node | None) -> tuple[Value, Array | None, Array | None] | None:
@@ -209,17 +217,12 @@ def _open(layer: Node, uses: Uses) -> bool:
     )
 
 
-def channel_axis(op: Conv2D | Dense) -> int:
-    """Return the axis of the weights that counts output channels."""
-    return 0
-
-
-def scaled_weights(weights: Value, factor: Array, axis: int, op: Conv2D | Dense) -> Value | None:
+def scaled_weights(weights: Value, factor: Array) -> Value | None:
     """Multiply constant weights per output channel; integers keep their values and get new scales.
 
     None where integers cannot express the result exactly.
     """
-    channels = weights.shape[axis]
+    channels, axis = weights.shape[CHANNEL_AXIS], CHANNEL_AXIS
     factor = np.broadcast_to(factor, (channels,))
     along = [1] * weights.type.rank
     along[axis] = channels
@@ -276,9 +279,11 @@ def _sum_bias(bias: Value | None, add: Array) -> Value | None:
     return constant(name, (old.astype(np.float64) + add).astype(np.float32))
 
 
-def _by_input_channel(op: Conv2D | Dense, shape: tuple[int, ...], values: Array) -> Array:
+def _by_input_channel(
+    op: Conv2D | ConvTranspose2D | Dense, shape: tuple[int, ...], values: Array
+) -> Array:
     """Shape values per input channel to broadcast against the weights, whatever the groups."""
-    groups = op.groups if isinstance(op, Conv2D) else 1
+    groups = 1 if isinstance(op, Dense) else op.groups
     values = np.broadcast_to(values, (shape[-1] * groups,)).reshape(groups, 1, shape[-1])
     rows = np.broadcast_to(values, (groups, shape[0] // groups, shape[-1]))
     return rows.reshape(shape[0], *(1,) * (len(shape) - 2), shape[-1])

@@ -11,7 +11,7 @@ from glowmcu.core.types import Quant, TensorType, quantize
 from glowmcu.graph.graph import Graph, Node, Value, apply, constant
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.quant import Dequantize, Quantize
-from glowmcu.passes.linear import LINEAR, channel_axis
+from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR
 from glowmcu.passes.qdq import moves_data
 from glowmcu.quantize.assign import activation_quant, bias_floor, weight_quant
 from glowmcu.quantize.calibrate import is_real
@@ -98,10 +98,9 @@ def _integer_weights(node: Node, quants: Quants) -> Value | None:
     x, weights, *rest = node.inputs
     if weights is None or weights.data is None or x is None or x not in quants:
         return weights
-    axis = channel_axis(node.op)
     bias = rest[0].data if rest and rest[0] is not None else None
-    floor = bias_floor(bias, quants[x], weights.shape[axis])
-    return _stored(weights, weight_quant(weights.data, axis, floor))
+    floor = bias_floor(bias, quants[x], weights.shape[CHANNEL_AXIS])
+    return _stored(weights, weight_quant(weights.data, CHANNEL_AXIS, floor))
 
 
 def _stored(value: Value, quant: Quant) -> Value:

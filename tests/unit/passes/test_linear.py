@@ -11,6 +11,7 @@ from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.ops.base import weights_i8
 from glowmcu.ops.conv import Conv2D
+from glowmcu.ops.conv_transpose import ConvTranspose2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.matmul import MatMul
@@ -93,6 +94,19 @@ def test_batch_norm_after_a_layer() -> None:
         assert after.outputs[0].name == batch_norm(make(x)).name
 
 
+def test_batch_norm_after_a_transposed_convolution() -> None:
+    x = source(1, 4, 5, 4)
+    for groups in (1, 2):
+        op = ConvTranspose2D(strides=(2, 2), groups=groups)
+        y = apply(op, x, c(transposed_weights(groups))).output
+        after = changed(network([x], batch_norm(y)), fold_scales)
+        assert operators(after) == ["ConvTranspose2D"]
+
+
+def transposed_weights(groups: int) -> Array:
+    return weights(6, 3, 3, 4 // groups)
+
+
 def test_batch_norm_after_a_reshaped_layer() -> None:
     x = source(1, 1, 5, 4)
     w = c(weights(6, 1, 3, 4))
@@ -144,6 +158,16 @@ def test_scales_before_a_layer() -> None:
     scaled = fn("mul", x, c(weights(4)))
     padded = conv(scaled, pads=(1, 1, 1, 1))
     assert operators(changed(network([x], padded), fold_scales)) == ["Conv2D"]
+
+
+def test_scales_before_a_transposed_convolution() -> None:
+    x = source(1, 4, 5, 4)
+    op = ConvTranspose2D(strides=(2, 2), groups=2)
+    w = c(transposed_weights(2))
+    scaled, shifted = (fn(name, x, c(weights(4))) for name in ("mul", "add"))
+    after = changed(network([x], apply(op, scaled, w).output), fold_scales)
+    assert operators(after) == ["ConvTranspose2D"]
+    left_alone(network([x], apply(op, shifted, w).output))
 
 
 def test_a_sum_before_padding_stays() -> None:
