@@ -61,10 +61,9 @@ GM_INLINE void gm_depthwise_f32_line(const gm_depthwise_f32_t *p, float acc[4], 
 
 /* One pixel, or four neighbours (pixels is 1 or 4, a constant at every call). The window starts
  * `offset` elements into the rows. */
-GM_INLINE void gm_depthwise_f32_pixels(const gm_depthwise_f32_t *p, int32_t pixels,
-                                       float *GM_RESTRICT y, const void *const *rows,
-                                       int32_t offset, const float *GM_RESTRICT w,
-                                       const float *GM_RESTRICT bias)
+GM_INLINE void gm_depthwise_f32_pixels(const gm_depthwise_f32_t *p, int32_t pixels, float *y,
+                                       const void *const *rows, int32_t offset,
+                                       const float *GM_RESTRICT w, const float *GM_RESTRICT bias)
 {
     const int32_t channels = p->channels;
     const int32_t step = pixels == 4 ? p->stride_width * channels : 0;
@@ -91,9 +90,8 @@ GM_INLINE void gm_depthwise_f32_pixels(const gm_depthwise_f32_t *p, int32_t pixe
 }
 
 /* One row of the output from kernel_height rows of the input, padded left and right. */
-GM_INLINE void gm_depthwise_f32_row(const gm_depthwise_f32_t *p, float *GM_RESTRICT y,
-                                    const void *const *rows, const float *GM_RESTRICT w,
-                                    const float *GM_RESTRICT bias)
+GM_INLINE void gm_depthwise_f32_row(const gm_depthwise_f32_t *p, float *y, const void *const *rows,
+                                    const float *GM_RESTRICT w, const float *GM_RESTRICT bias)
 {
     const int32_t step = p->stride_width * p->channels;
     int32_t offset = 0;

@@ -72,10 +72,9 @@ GM_INLINE void gm_depthwise_s8_apart(const gm_depthwise_s8_t *p)
 
 /* One pixel, or four neighbours (pixels is 1 or 4, a constant at every call). The window starts
  * `offset` elements into the rows. */
-GM_INLINE void gm_depthwise_s8_pixels(const gm_depthwise_s8_t *p, int32_t pixels,
-                                      int8_t *GM_RESTRICT y, const void *const *rows,
-                                      int32_t offset, const int8_t *GM_RESTRICT w,
-                                      const int32_t *GM_RESTRICT bias,
+GM_INLINE void gm_depthwise_s8_pixels(const gm_depthwise_s8_t *p, int32_t pixels, int8_t *y,
+                                      const void *const *rows, int32_t offset,
+                                      const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
                                       const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t channels = p->channels;
@@ -107,9 +106,8 @@ GM_INLINE void gm_depthwise_s8_pixels(const gm_depthwise_s8_t *p, int32_t pixels
 }
 
 /* One row of the output from kernel_height rows of the input, padded left and right. */
-GM_INLINE void gm_depthwise_s8_row(const gm_depthwise_s8_t *p, int8_t *GM_RESTRICT y,
-                                   const void *const *rows, const int8_t *GM_RESTRICT w,
-                                   const int32_t *GM_RESTRICT bias,
+GM_INLINE void gm_depthwise_s8_row(const gm_depthwise_s8_t *p, int8_t *y, const void *const *rows,
+                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
                                    const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t step = p->stride_width * p->channels;
