@@ -55,6 +55,18 @@ def qemu(request: pytest.FixtureRequest, arm_gcc: str, riscv_gcc: str) -> None:
 
 
 @pytest.fixture
+def need_make(request: pytest.FixtureRequest) -> None:
+    """The program make."""
+    _need(request, "make")
+
+
+@pytest.fixture
+def need_cmake(request: pytest.FixtureRequest) -> None:
+    """CMake and a host compiler."""
+    _need(request, "cmake", "gcc")
+
+
+@pytest.fixture
 def shared() -> Path:
     """The folder of models and data beside the checkout."""
     folder = ROOT.parent / "shared"

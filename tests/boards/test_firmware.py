@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -30,9 +29,9 @@ def make(folder: Path, *goals: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.qemu
 @pytest.mark.parametrize("name", ["microbit", "mps2-an386", "mps3-an547", "riscv32"])
-def test_a_project_builds_and_passes(name: str, toy: MakeToy, qemu: None, tmp_path: Path) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("not installed: make")
+def test_a_project_builds_and_passes(
+    name: str, toy: MakeToy, qemu: None, need_make: None, tmp_path: Path
+) -> None:
     firmware(toy(), board(name), SAMPLE).write(tmp_path)
     done = make(tmp_path, "run")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -41,9 +40,9 @@ def test_a_project_builds_and_passes(name: str, toy: MakeToy, qemu: None, tmp_pa
 
 
 @pytest.mark.qemu
-def test_a_wrong_network_fails_the_project(toy: MakeToy, qemu: None, tmp_path: Path) -> None:
-    if shutil.which("make") is None:
-        pytest.skip("not installed: make")
+def test_a_wrong_network_fails_the_project(
+    toy: MakeToy, qemu: None, need_make: None, tmp_path: Path
+) -> None:
     firmware(toy(), board("mps2-an386"), SAMPLE).write(tmp_path)
     source = (tmp_path / "toy.c").read_text()
     (tmp_path / "toy.c").write_text(source.replace("0.25f", "0.26f"))
