@@ -29,10 +29,24 @@ def multiplier_of(scale: float) -> tuple[int, int]:
 
 
 def requantize(
-    acc: Array, multiplier: Array | int, shift: Array | int, zero_point: int, low: int, high: int
+    acc: Array,
+    multiplier: Array | int,
+    shift: Array | int,
+    zero_point: int,
+    low: int,
+    high: int,
+    *,
+    average: bool = False,
 ) -> Array:
-    """Requantize int32 accumulators (as any integer array) to integers in [low, high] (int32)."""
+    """Requantize int32 accumulators (as any integer array) to integers in [low, high] (int32).
+
+    average  round an exact half away from zero (of the stored integers) instead of up, as
+             TensorFlow Lite's averages do: dividing by a power of two meets halves often
+    """
     wide = np.asarray(acc, np.int64) << np.asarray(shift, np.int64)
-    scaled = (wide * np.asarray(multiplier, np.int64) + (1 << 31)) >> 32
-    clamped: Array = np.clip(scaled + zero_point, low, high).astype(np.int32)
+    wide = wide * np.asarray(multiplier, np.int64) + (1 << 31)
+    stored = (wide >> 32) + zero_point
+    if average:
+        stored = np.where((wide & 0xFFFFFFFF == 0) & (stored <= 0), stored - 1, stored)
+    clamped: Array = np.clip(stored, low, high).astype(np.int32)
     return clamped

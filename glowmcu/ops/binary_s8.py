@@ -149,7 +149,7 @@ def add_constants(a: Quant, b: Quant, y: Quant, sign: int) -> AddConstants | Non
             round(ratio_a * one), round(ratio_b * one), round((real + 0.5) * one), shift
         )
         bound = 128 * (abs(found.a) + abs(found.b)) + abs(found.offset)
-        if max(abs(found.a), abs(found.b)) <= 32767 and bound < 1 << 31:
+        if bound < 1 << 31:
             return found
     return None
 

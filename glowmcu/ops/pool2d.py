@@ -122,5 +122,6 @@ class AveragePoolS8(WindowInstruction):
         total = np.sum([v - self.fill for _, _, v in taps(wide, self.window, self.fill)], axis=0)
         index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
         m = multiplier[index][..., None]
-        y = requantize(total, m, self.shift, self.zero_point, self.low, self.high)
-        return y.astype(np.int8)
+        return requantize(
+            total, m, self.shift, self.zero_point, self.low, self.high, average=True
+        )

@@ -102,7 +102,9 @@ class SumS8(Instruction):
 
     def reference(self, x: Array) -> Array:
         acc = x.astype(np.int64).sum(axis=self.axes, keepdims=True) + self.offset
-        return requantize(acc, self.multiplier, self.shift, self.zero_point, -128, 127)
+        return requantize(
+            acc, self.multiplier, self.shift, self.zero_point, -128, 127, average=True
+        )
 
 
 _LETTERS = "ijklmn"
@@ -145,7 +147,7 @@ def _sum_view(i: SumS8) -> Mapping[str, Any]:
         "type": "int32_t",
         "first": c_literal(i.offset, dtypes.I32),
         "step": "acc + v",
-        "result": f"gm_requant_s8(acc, {i.multiplier}, {i.shift}, {i.zero_point}, -128, 127)",
+        "result": f"gm_requant_average_s8(acc, {i.multiplier}, {i.shift}, {i.zero_point}, -128, 127)",
         "better": "",
     }
 

@@ -14,7 +14,7 @@ typedef struct {
     int32_t cols;         /* 0 or more */
     int32_t b_row;        /* elements from one row of b to the next, 0: the same row again */
     int32_t b_col;        /* 1, or 0 where a row of b is one element */
-    int32_t a_multiplier; /* +-32767; the sum of products and offset fits 32 bits */
+    int32_t a_multiplier; /* the sum of both products and the offset fits 32 bits */
     int32_t b_multiplier;
     int32_t offset; /* zero points and rounding */
     int32_t shift;  /* 8..30 */

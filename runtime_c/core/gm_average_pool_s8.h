@@ -76,7 +76,7 @@ GM_INLINE void gm_average_pool_s8_row(const gm_average_pool_s8_t *p, int8_t *y,
                     }
                 }
             }
-            *y++ = gm_requant_s8(acc, m, p->shift, p->zero_point, p->low, p->high);
+            *y++ = gm_requant_average_s8(acc, m, p->shift, p->zero_point, p->low, p->high);
         }
     }
 }

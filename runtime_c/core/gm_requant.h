@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Requantization, the only one: y = clamp(zero_point + ((acc * multiplier + 2^31) >> 32)). */
+ * Requantization: y = clamp(zero_point + ((acc * multiplier + 2^31) >> 32)). */
 #ifndef GM_REQUANT_H
 #define GM_REQUANT_H
 
@@ -28,6 +28,17 @@ GM_INLINE int8_t gm_requant_s8(int32_t acc, int32_t multiplier, int32_t shift, i
 {
     const int32_t scaled = gm_mulh_round_s32(acc * (INT32_C(1) << shift), multiplier);
     return (int8_t)gm_clamp_s32(scaled + zero_point, low, high);
+}
+
+/* The same with ties away from zero in the stored integers, TensorFlow Lite's rule for averages:
+ * dividing by 2^n meets a tie once in 2^n sums, and always up would add a bias. */
+GM_INLINE int8_t gm_requant_average_s8(int32_t acc, int32_t multiplier, int32_t shift,
+                                       int32_t zero_point, int32_t low, int32_t high)
+{
+    const int64_t wide = (int64_t)(acc * (INT32_C(1) << shift)) * multiplier + INT64_C(0x80000000);
+    const int32_t stored = (int32_t)(wide >> 32) + zero_point;
+    const int32_t down = (uint32_t)wide == 0 && stored <= 0;
+    return (int8_t)gm_clamp_s32(stored - down, low, high);
 }
 
 #endif

@@ -51,3 +51,15 @@ def test_impossible_scales_are_refused(scale: float) -> None:
 def test_a_scale_of_zero_gives_zero() -> None:
     multiplier, shift = multiplier_of(0.0)
     assert requantize(np.asarray([1 << 30]), multiplier, shift, 5, -128, 127)[0] == 5
+
+
+@given(st.integers(-(1 << 24), 1 << 24), st.sampled_from([2, 4, 8, 64]), st.integers(-9, 9))
+def test_averages_round_ties_away_from_zero(acc: int, count: int, zero_point: int) -> None:
+    multiplier, shift = multiplier_of(1 / count)
+    got = requantize(
+        np.asarray([acc]), multiplier, shift, zero_point, -(1 << 30), 1 << 30, average=True
+    )
+    exact = Fraction(acc, count) + zero_point
+    magnitude = abs(exact) + Fraction(1, 2)
+    away = magnitude.numerator // magnitude.denominator
+    assert got[0] == (away if exact > 0 else -away)
