@@ -61,12 +61,17 @@ def _pow(a: Array, b: Array) -> Array:
     return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
-def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
-    def shift(a: Array, b: Array) -> Array:
-        bits = a.dtype.itemsize * 8
-        return np.where(b < bits, function(a, np.minimum(b, bits - 1)), 0).astype(a.dtype)
+def _shift_left(a: Array, b: Array) -> Array:
+    bits = a.dtype.itemsize * 8
+    inside = (b >= 0) & (b < bits)
+    return np.where(inside, np.left_shift(a, np.where(inside, b, 0)), 0).astype(a.dtype)
 
-    return shift
+
+def _shift_right(a: Array, b: Array) -> Array:
+    bits = a.dtype.itemsize * 8
+    inside = (b >= 0) & (b < bits)
+    kept = np.right_shift(a, np.where(inside, b, bits - 1))
+    return np.asarray(np.where(inside | (a < 0), kept, 0)).astype(a.dtype)
 
 
 def _every(text: str) -> dict[str, str]:
@@ -193,8 +198,24 @@ LOGIC = {
     "bitwise_and": Fn(2, _numbers("", "({U}){a} & ({U}){b}"), np.bitwise_and, onnx="BitwiseAnd"),
     "bitwise_or": Fn(2, _numbers("", "({U}){a} | ({U}){b}"), np.bitwise_or, onnx="BitwiseOr"),
     "bitwise_xor": Fn(2, _numbers("", "({U}){a} ^ ({U}){b}"), np.bitwise_xor, onnx="BitwiseXor"),
-    "shift_left": Fn(2, {"uint": "{b} < {BITS} ? ({U}){a} << {b} : 0"}, _shift(np.left_shift)),
-    "shift_right": Fn(2, {"uint": "{b} < {BITS} ? ({U}){a} >> {b} : 0"}, _shift(np.right_shift)),
+    "shift_left": Fn(
+        2,
+        _numbers(
+            "",
+            "{b} >= 0 && {b} < {BITS} ? ({U}){a} << {b} : 0",
+            "{b} < {BITS} ? ({U}){a} << {b} : 0",
+        ),
+        _shift_left,
+    ),
+    "shift_right": Fn(
+        2,
+        _numbers(
+            "",
+            "{b} >= 0 && {b} < {BITS} ? {a} >> {b} : {a} < 0 ? -1 : 0",
+            "{b} < {BITS} ? ({U}){a} >> {b} : 0",
+        ),
+        _shift_right,
+    ),
 }
 
 REAL = {

@@ -16,6 +16,7 @@ from glowmcu.ops.base import onnx_op
 from glowmcu.ops.cast import Cast
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.onnx_node import OnnxNode
+from glowmcu.ops.reshape import Reshape
 
 
 def _plain_importer(name: str, fn: Fn) -> Any:
@@ -236,8 +237,9 @@ def import_batch_normalization(node: OnnxNode) -> Value:
         )
     x = node.value(0)
     epsilon = float(node.attr("epsilon", 1e-5))
-    names = ("scale", "bias", "mean", "variance")
-    parts = [node.const(i + 1, f"the {n}") for i, n in enumerate(names)]
+    if any(node.value(i).data is None for i in range(1, 5)):
+        return _batch_normalization_at_run_time(node, x, epsilon)
+    parts = (node.value(i).data for i in range(1, 5))
     shape = (-1, *[1] * max(x.type.rank - 2, 0))
     scale, bias, mean, variance = (np.asarray(p, np.float64).reshape(shape) for p in parts)
     factor = scale / np.sqrt(variance + epsilon)
@@ -247,3 +249,21 @@ def import_batch_normalization(node: OnnxNode) -> Value:
         node, "mul", x, node.constant(factor.astype(dtype), "factor"), suffix="scaled"
     )
     return elementwise(node, "add", scaled, node.constant(offset.astype(dtype), "offset"))
+
+
+def _batch_normalization_at_run_time(node: OnnxNode, x: Value, epsilon: float) -> Value:
+    """(x - mean) * scale / sqrt(variance + epsilon) + bias."""
+    vectors = [node.value(i) for i in range(1, 5)]
+    shape = (vectors[0].type.numel, *[1] * max(x.type.rank - 2, 0))
+    scale, bias, mean, variance = (
+        node.apply(Reshape(shape), v, suffix=f"{v.name}.channels").output for v in vectors
+    )
+    centred = elementwise(node, "sub", x, mean, suffix="centred")
+    shifted = elementwise(
+        node, "add", variance, scalar(node, epsilon, x, "epsilon"), suffix="shifted"
+    )
+    root = elementwise(node, "sqrt", shifted, suffix="deviation")
+    factor = elementwise(node, "div", scale, root, suffix="factor")
+    return elementwise(
+        node, "add", elementwise(node, "mul", centred, factor, suffix="scaled"), bias
+    )

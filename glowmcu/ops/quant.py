@@ -18,6 +18,7 @@ from glowmcu.ops.base import Example, Op, f32, i8, onnx_op, weights_i8
 from glowmcu.ops.cast import Cast
 from glowmcu.ops.elementwise import Elementwise, emit_map
 from glowmcu.ops.onnx_node import OnnxNode
+from glowmcu.ops.reshape import Reshape
 
 
 class Quantize(Op):
@@ -120,30 +121,29 @@ def quant_operands(
 
 @onnx_op("QuantizeLinear")
 def import_quantize_linear(node: OnnxNode) -> Value:
-    """Per tensor or per axis, to (u)int8, (u)int16 and int32; a run-time scale per tensor."""
+    """Per tensor, axis or block, to (u)int8, (u)int16 and int32; also with run-time scales."""
     x = _real(node, node.value(0))
     dtype = _stored_type(node)
     if node.attr("precision", 0) not in (0, 1):
         node.fail("the division is asked for in another precision than float32")
     node.attr("saturate")
-    if node.value(1).data is not None and not _is_run_time(node.optional(2)):
+    if _is_fixed(node):
         return node.apply(Quantize(dtype, _quant(node, x)), x).output
-    _require_per_tensor(node)
-    zero = _zero_point(node)
-    return node.apply(Elementwise(f"quantize_{dtype}"), x, node.value(1), zero).output
+    scale, zero = _broadcast(node, x)
+    return node.apply(Elementwise(f"quantize_{dtype}"), x, scale, zero).output
 
 
 @onnx_op("DequantizeLinear")
 def import_dequantize_linear(node: OnnxNode) -> Value:
-    """Per tensor or per axis, from (u)int8, (u)int16 and int32; a run-time scale per tensor."""
+    """Per tensor, axis or block, from (u)int8, (u)int16 and int32; also with run-time scales."""
     x = node.value(0)
     if x.type.dtype not in QUANTIZABLE:
         _refuse_type(node, str(x.type.dtype))
     if node.attr("output_dtype", 0) not in (0, 1):
         node.fail("the result is asked for in another type than float32")
-    if node.value(1).data is None or _is_run_time(node.optional(2)):
-        _require_per_tensor(node)
-        return node.apply(Elementwise("dequantize"), x, node.value(1), _zero_point(node)).output
+    if not _is_fixed(node):
+        scale, zero = _broadcast(node, x)
+        return node.apply(Elementwise("dequantize"), x, scale, zero).output
     quant = _quant(node, x)
     if x.data is not None:
         x = constant(x.name, x.data, x.type.with_quant(quant))
@@ -157,14 +157,6 @@ def _quant(node: OnnxNode, x: Value) -> Quant:
     scale = node.const(1, "the scale")
     zero = node.const(2, "the zero point")
     assert scale is not None
-    if scale.dtype != np.float32:
-        node.fail(f"scales of type {scale.dtype}", hint="export the model with float32 scales")
-    if node.attr("block_size", 0):
-        node.fail(
-            "blocked quantization",
-            why="a scale must hold for the whole tensor or for an index of one axis",
-            hint="quantize per tensor or per channel",
-        )
     axis = int(node.attr("axis", 1))
     zeros = np.zeros(scale.shape, np.int32) if zero is None else zero
     if scale.size == 1:
@@ -210,23 +202,50 @@ def _real(node: OnnxNode, x: Value) -> Value:
     return x
 
 
-def _is_run_time(value: Value | None) -> bool:
-    return value is not None and value.data is None
+def _is_fixed(node: OnnxNode) -> bool:
+    """Tell whether scale and zero point are known, for the whole tensor or an axis."""
+    scale, zero = node.value(1), node.optional(2)
+    if scale.type.dtype is not dtypes.F32:
+        node.fail(f"scales of type {scale.type.dtype}", hint="convert the model to float32")
+    known = scale.data is not None and (zero is None or zero.data is not None)
+    return known and not node.attr("block_size", 0)
 
 
-def _require_per_tensor(node: OnnxNode) -> None:
-    if node.value(1).type.numel != 1 or node.attr("block_size", 0):
-        node.fail(
-            "scales computed at run time for each channel",
-            why="only a scale of the whole tensor may be computed at run time",
-        )
-    node.attr("axis")
-
-
-def _zero_point(node: OnnxNode) -> Value:
-    zero = node.optional(2)
+def _broadcast(node: OnnxNode, x: Value) -> tuple[Value, Value]:
+    """Return scale and zero point (int32) as operands of an element-wise function on x."""
+    scale, zero = node.value(1), node.optional(2)
     if zero is None:
-        return node.constant(np.zeros((), np.int32), "zero_point")
+        zero = node.constant(np.zeros(scale.shape, np.int32), "zero_point")
     if zero.data is not None:
-        return node.constant(zero.data.astype(np.int32), "zero_point")
-    return node.apply(Cast(dtypes.I32), zero, suffix="zero_point").output
+        zero = node.constant(zero.data.astype(np.int32), "zero_point")
+    else:
+        zero = node.apply(Cast(dtypes.I32), zero, suffix="zero_point").output
+    axis = int(node.attr("axis", 1))
+    axis += x.type.rank if axis < 0 else 0
+    if node.attr("block_size", 0):
+        return _unblocked(node, x, scale, axis), _unblocked(node, x, zero, axis)
+    if scale.type.numel == 1:
+        return _as_shape(node, scale, (), "scale"), _as_shape(node, zero, (), "zero_point.scalar")
+    if scale.type.rank != 1 or not 0 <= axis < x.type.rank or x.shape[axis] != scale.type.numel:
+        node.fail(f"{scale.type.numel} scales do not fit axis {axis} of {x.type}")
+    shape = (scale.type.numel, *[1] * (x.type.rank - axis - 1))
+    return _as_shape(node, scale, shape, "scales"), _as_shape(node, zero, shape, "zero_points")
+
+
+def _as_shape(node: OnnxNode, value: Value, shape: tuple[int, ...], suffix: str) -> Value:
+    if value.shape == shape:
+        return value
+    if value.data is not None:
+        return node.constant(value.data.reshape(shape), suffix)
+    return node.apply(Reshape(shape), value, suffix=suffix).output
+
+
+def _unblocked(node: OnnxNode, x: Value, value: Value, axis: int) -> Value:
+    """Return one number for each element of x from one for each block along the axis."""
+    if value.data is None:
+        node.fail(
+            "scales of blocks computed at run time",
+            hint="make them constants when exporting, or quantize per channel",
+        )
+    blocks = np.repeat(value.data, int(node.attr("block_size")), axis)
+    return node.constant(blocks[tuple(map(slice, x.shape))], f"{value.name}.blocks")

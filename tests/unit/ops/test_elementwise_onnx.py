@@ -142,6 +142,11 @@ def test_batch_normalization() -> None:
     run("BatchNormalization", {"x": X}, parameters, opset=15, tolerance=1e-5, epsilon=1e-3)
 
 
+def test_batch_normalization_of_run_time_statistics() -> None:
+    feeds = {"x": X} | {n: (RNG.random(3) + 0.2).astype(np.float32) for n in ("s", "b", "m", "v")}
+    run("BatchNormalization", feeds, opset=15, tolerance=1e-5)
+
+
 @pytest.mark.parametrize("opset", [11, 13])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
