@@ -24,7 +24,7 @@ def fuse_pad(graph: Graph) -> Graph:
 
 def fuse_activations(graph: Graph) -> Graph:
     """Fold relu and clip into the layer or the elementwise function that feeds them."""
-    return rewrite(graph, (clip_before_reshape, clip_into_producer))
+    return rewrite(graph, (clip_before_movement, clip_into_producer))
 
 
 _CLAMPED = (*LINEAR, Elementwise)
@@ -44,16 +44,15 @@ def clip_into_producer(node: Node, uses: Uses) -> Value | None:
     return make(replace(layer.op, clamp=clamp), *layer.inputs, like=y, origin=origin, type_=y.type)
 
 
-def clip_before_reshape(node: Node, uses: Uses) -> Value | None:
-    """A clip of a reshaped layer is done before the reshape, where the layer can take it in."""
-    if bounds(node) is None:
+def clip_before_movement(node: Node, uses: Uses) -> Value | None:
+    """A clip of moved elements, or of maxima, goes first where a layer can take it in."""
+    limits = bounds(node)
+    x, y = node.inputs[0] if node.inputs else None, node.outputs[0]
+    if limits is None or x is None or x.type != y.type or not _comes_from_layer(x, uses):
         return None
-    x, y = node.inputs[0], node.outputs[0]
-    reshape = made_by(x, Reshape)
-    inner = None if reshape is None else reshape.inputs[0]
-    if reshape is None or inner is None or x is None or made_by(inner, *_CLAMPED) is None:
-        return None
-    if not (single(x, uses) and single(inner, uses)) or x.type != y.type:
+    movement = x.producer
+    inner = None if movement is None else movement.inputs[0]
+    if movement is None or inner is None:
         return None
     moved = make(
         node.op,
@@ -62,9 +61,28 @@ def clip_before_reshape(node: Node, uses: Uses) -> Value | None:
         like=y,
         origin=node.origin,
         type_=inner.type,
-        name=f"{y.name}.flat",
+        name=f"{y.name}.unmoved",
     )
-    return make(reshape.op, moved, like=y, origin=reshape.origin, type_=y.type)
+    return make(movement.op, moved, like=y, origin=movement.origin, type_=y.type)
+
+
+def _comes_from_layer(x: Value, uses: Uses) -> bool:
+    """Tell whether x is a layer's result that was moved, with no other reader on the way."""
+    moved = False
+    while single(x, uses) and x.producer is not None:
+        if isinstance(x.producer.op, _CLAMPED):
+            return moved
+        source = x.producer.inputs[0] if _keeps_order(x.producer) else None
+        if source is None or source.type.quant != x.type.quant:
+            return False
+        x, moved = source, True
+    return False
+
+
+def _keeps_order(node: Node) -> bool:
+    op = node.op
+    maximum = isinstance(op, Pool2D) and op.kind == "max"
+    return maximum or isinstance(op, (Reshape, Transpose))
 
 
 def pad_into_window(node: Node, uses: Uses) -> Value | None:

@@ -39,7 +39,8 @@ def matmul_to_dense(graph: Graph) -> Graph:
 
 def fold_scales(graph: Graph) -> Graph:
     """Fold products and sums per channel (batch normalization, bias) into linear layers."""
-    return rewrite(graph, (scale_after_reshape, scale_after, scale_before))
+    rules = (scale_after_reshape, scale_after, scale_before_reshape, scale_before)
+    return rewrite(graph, rules)
 
 
 def constant_matmul(node: Node, uses: Uses) -> Value | None:
@@ -141,27 +142,22 @@ def _flat(value: Value | None) -> Value | None:
 
 def scale_before(node: Node, uses: Uses) -> Value | None:
     """layer(a * x + d) is the layer with other weights and bias; d only where nothing is padded."""
-    if not isinstance(node.op, LINEAR):
-        return None
-    source = node.inputs[0]
+    source = node.inputs[0] if isinstance(node.op, LINEAR) else None
     found = _affine(None if source is None else source.producer)
-    weights = node.inputs[1]
-    if found is None or source is None or weights is None or not single(source, uses):
+    if found is None or source is None or not single(source, uses):
         return None
     x, factor, shift = found
-    if weights.data is None or weights.type.quant or x.type != source.type:
+    weights = _absorbing_weights(node, shift)
+    if weights is None or x.type != source.type:
         return None
-    if shift is not None and not _sums_all_weights(node.op):
-        return None
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    assert weights.data is not None
     w = weights.data.astype(np.float64)
     if shift is not None:
         columns = _by_input_channel(node.op, weights.shape, shift)
-        add = (w * columns).reshape(weights.shape[0], -1).sum(axis=1)
-        bias = _sum_bias(node.inputs[2] if len(node.inputs) > 2 else None, add)
+        bias = _sum_bias(bias, (w * columns).reshape(weights.shape[0], -1).sum(axis=1))
         if bias is None:
             return None
-    else:
-        bias = node.inputs[2] if len(node.inputs) > 2 else None
     if factor is not None:
         w = w * _by_input_channel(node.op, weights.shape, factor)
         weights = constant(weights.name, w.astype(weights.data.dtype))
@@ -170,9 +166,36 @@ def scale_before(node: Node, uses: Uses) -> Value | None:
     return make(node.op, x, weights, bias, like=y, origin=origin, type_=y.type)
 
 
-def _sums_all_weights(op: Conv2D | ConvTranspose2D | Dense) -> bool:
-    """Tell whether every output element sums over all weights of its channel."""
-    return isinstance(op, Dense) or (isinstance(op, Conv2D) and not any(op.pads))
+def scale_before_reshape(node: Node, uses: Uses) -> Value | None:
+    """What is done per channel before a reshape can be done after it, where a layer absorbs it."""
+    source = node.inputs[0] if isinstance(node.op, LINEAR) else None
+    reshape = made_by(source, Reshape)
+    scaled = None if reshape is None else reshape.inputs[0]
+    found = _affine(None if scaled is None else scaled.producer)
+    if reshape is None or source is None or scaled is None or found is None:
+        return None
+    x, _, shift = found
+    if not (single(source, uses) and single(scaled, uses)) or x.type != scaled.type:
+        return None
+    if source.shape[-1] != scaled.shape[-1] or _absorbing_weights(node, shift) is None:
+        return None
+    affine = scaled.producer
+    assert affine is not None
+    name = f"{x.name}.flat"
+    flat = make(reshape.op, x, like=x, origin=reshape.origin, type_=source.type, name=name)
+    operands = [flat if v is x else _flat(v) for v in affine.inputs]
+    after = make(affine.op, *operands, like=source, origin=affine.origin, type_=source.type)
+    y = node.output
+    return make(node.op, after, *node.inputs[1:], like=y, origin=node.origin, type_=y.type)
+
+
+def _absorbing_weights(node: Node, shift: Array | None) -> Value | None:
+    """Return the layer's real weights if they can absorb what is done to its input before."""
+    weights, op = node.inputs[1], node.op
+    if weights is None or weights.data is None or weights.type.quant:
+        return None
+    every_sum_is_whole = isinstance(op, Dense) or (isinstance(op, Conv2D) and not any(op.pads))
+    return weights if shift is None or every_sum_is_whole else None
 
 
 def _affine(node: Node | None) -> tuple[Value, Array | None, Array | None] | None:

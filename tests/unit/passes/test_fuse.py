@@ -69,6 +69,19 @@ def test_activation_after_reshape() -> None:
     assert operators(changed(network([x], y), fuse_activations)) == ["Conv2D", "Reshape"]
 
 
+def test_activation_after_maxima_and_transposes() -> None:
+    x = source(1, 7, 7, 4)
+    pool = Pool2D(kind="max", kernel=(2, 2), strides=(2, 2), pads=(0, 1, 0, 0))
+    y = apply(Transpose((0, 3, 1, 2)), apply(pool, conv(x)).output).output
+    after = changed(network([x], relu(y)), fuse_activations)
+    assert operators(after) == ["Conv2D", "Pool2D", "Transpose"]
+    for kind, outputs in (("average", 1), ("max", 2)):
+        op = Pool2D(kind=kind, kernel=(2, 2))
+        y = apply(op, conv(x)).output
+        graph = network([x], *[relu(y), y][:outputs])
+        assert operators(changed(graph, fuse_activations)) == ["Conv2D", "Pool2D", "relu"]
+
+
 def test_activations_that_stay() -> None:
     x, low = source(1, 5, 5, 4), source(1, name="low")
     layer = conv(x)

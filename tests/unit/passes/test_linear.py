@@ -160,6 +160,14 @@ def test_scales_before_a_layer() -> None:
     assert operators(changed(network([x], padded), fold_scales)) == ["Conv2D"]
 
 
+def test_scales_before_a_reshape() -> None:
+    x = source(1, 5, 5, 4)
+    scaled = fn("mul", x, c(weights(4)))
+    y = conv(apply(Reshape((5, 5, 1, 4)), scaled).output, c(weights(6, 3, 1, 4)))
+    assert operators(changed(network([x], y), fold_scales)) == ["Reshape", "Conv2D"]
+    left_alone(network([x], dense(apply(Reshape((1, 100)), scaled).output)))
+
+
 def test_scales_before_a_transposed_convolution() -> None:
     x = source(1, 4, 5, 4)
     op = ConvTranspose2D(strides=(2, 2), groups=2)
