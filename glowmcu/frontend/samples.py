@@ -128,5 +128,8 @@ def _convert(array: Array, item: Input) -> Array:
     if want.kind == "f" or np.can_cast(array.dtype, want, "safe"):
         return array.astype(want)
     raise InvalidModelError(
-        f"data for input '{item.name}' are {array.dtype}, the network takes {item.type}"
+        f"data for input '{item.name}' are {array.dtype}, the network takes {item.type}",
+        hint="give the stored integers, or real numbers, which are quantized"
+        if item.type.quant
+        else f"convert them to {want}",
     )

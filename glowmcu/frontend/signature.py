@@ -28,6 +28,7 @@ _ONNX_NAMES: dict[DType, str] = {
 _SIZED_BY_DATA = frozenset(
     {"ConvTranspose", "Expand", "MaxUnpool", "OneHot", "Pad", "Resize", "Tile", "Upsample"}
 )
+_LARGEST_RESULT = 64 << 20
 _SMALL = 1024
 _INFERENCE_ERRORS = (
     onnx.shape_inference.InferenceError,
@@ -57,6 +58,8 @@ def schema_of(op_type: str, opset: int, domain: str) -> OpSchema | None:
 
 def mistake(schema: OpSchema, node: onnx.NodeProto, inputs: tuple[Value | None, ...]) -> str | None:
     """Say what in a node contradicts its schema, None if nothing does."""
+    if schema.deprecated:
+        return f"the operator was removed from ONNX in opset {schema.since_version}"
     found = _wrong_count(schema, node) or _wrong_attribute(schema, node)
     return found or _wrong_input(schema, inputs)
 
@@ -152,12 +155,12 @@ def inferred_types(
 def oversized(
     schema: OpSchema | None, node: onnx.NodeProto, inputs: tuple[Value | None, ...], opset: int
 ) -> str | None:
-    """Say which output of a node whose sizes are computed from data is larger than LARGEST."""
+    """Say which output of a node whose sizes are computed from data is absurdly large."""
     if node.op_type not in _SIZED_BY_DATA:
         return None
     for type_ in _inferred(schema, node, inputs, opset).values():
-        if type_.nbytes > LARGEST:
-            return f"the result {type_} takes {type_.nbytes} bytes; the limit is {LARGEST}"
+        if type_.nbytes > _LARGEST_RESULT:
+            return f"the result {type_} takes {type_.nbytes} bytes; the limit is {_LARGEST_RESULT}"
     return None
 
 
