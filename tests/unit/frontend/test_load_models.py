@@ -20,11 +20,7 @@ from glowmcu.ops.quant import Dequantize
 Arrays = dict[str, NDArray[Any]]
 MAY_BE_REFUSED = frozenset(
     {
-        "A13_convT_group2",
-        "A15_convT_output_shape",
         "A23_maxpool_indices",
-        "B31_depth_to_space_crd",
-        "D06_convT_bn",
         "F02_lstm_only_h0",
         "F04_gru_lbr1",
         "F06_gru_bidir_lbr1_nobias",
@@ -36,7 +32,6 @@ MAY_BE_REFUSED = frozenset(
         "H06_qlconv_scale_gt1",
         "H22_dynamic_quant",
         "I05_scan_cumsum",
-        "Autoencoder1D",
         "micro_kws_m_static_qoperator",
         "lstm_k1_b1_r1",
         "silero_vad_openvino_16k",
