@@ -6,6 +6,7 @@ from glowmcu.core.passes import Pass, as_pass
 from glowmcu.graph.graph import Graph
 from glowmcu.passes.clean import merge_duplicates, remove_identities, views_last
 from glowmcu.passes.fold import fold_constants, fold_dequantized
+from glowmcu.passes.functions import recognize_functions
 from glowmcu.passes.fuse import fuse_activations, fuse_pad
 from glowmcu.passes.integer import fuse_integer, islands
 from glowmcu.passes.layout import sink_transposes
@@ -18,6 +19,7 @@ GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
         fold_constants,
         remove_identities,
         merge_duplicates,
+        recognize_functions,
         matmul_to_dense,
         sink_transposes,
         fold_scales,
