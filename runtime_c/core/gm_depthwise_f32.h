@@ -31,59 +31,66 @@ typedef struct {
     float high;
 } gm_depthwise_f32_t;
 
-/* One tap of four neighbouring pixels, `step` elements apart. */
-GM_INLINE void gm_depthwise_f32_tap(float acc[4], const float *u, int32_t step, float w)
+/* One tap of `pixels` neighbours, `step` elements apart; the other sums are not used. */
+GM_INLINE void gm_depthwise_f32_tap(float acc[4], int32_t pixels, const float *u, int32_t step,
+                                    float w)
 {
     acc[0] += u[0] * w;
-    acc[1] += u[step] * w;
-    acc[2] += u[2 * step] * w;
-    acc[3] += u[3 * step] * w;
+    acc[1] += u[pixels > 1 ? step : 0] * w;
+    acc[2] += u[pixels > 2 ? 2 * step : 0] * w;
+    acc[3] += u[pixels > 3 ? 3 * step : 0] * w;
 }
 
 /* One row of the window. Three taps in a line share most of what they read at stride 1. */
-GM_INLINE void gm_depthwise_f32_line(const gm_depthwise_f32_t *p, float acc[4], const float *u,
-                                     int32_t step, const float *w)
+GM_INLINE void gm_depthwise_f32_line(const gm_depthwise_f32_t *p, float acc[4], int32_t pixels,
+                                     const float *u, int32_t step, const float *w)
 {
     const int32_t n = p->channels;
     const int32_t next = p->dilation_width * n;
     if (GM_IS_CONSTANT(p->kernel_width) && p->kernel_width == 3) {
-        gm_depthwise_f32_tap(acc, u, step, w[0]);
-        gm_depthwise_f32_tap(acc, u + next, step, w[n]);
-        gm_depthwise_f32_tap(acc, u + 2 * next, step, w[2 * n]);
+        gm_depthwise_f32_tap(acc, pixels, u, step, w[0]);
+        gm_depthwise_f32_tap(acc, pixels, u + next, step, w[n]);
+        gm_depthwise_f32_tap(acc, pixels, u + 2 * next, step, w[2 * n]);
         return;
     }
     for (int32_t j = 0; j < p->kernel_width; j++) {
-        gm_depthwise_f32_tap(acc, u, step, *w);
+        gm_depthwise_f32_tap(acc, pixels, u, step, *w);
         u += next;
         w += n;
     }
 }
 
-/* One pixel, or four neighbours (pixels is 1 or 4, a constant at every call). The window starts
- * `offset` elements into the rows. */
+/* One to four neighbouring pixels (a constant at every call). The window starts `offset` elements
+ * into the rows. */
 GM_INLINE void gm_depthwise_f32_pixels(const gm_depthwise_f32_t *p, int32_t pixels, float *y,
                                        const void *const *rows, int32_t offset,
                                        const float *GM_RESTRICT w, const float *GM_RESTRICT bias)
 {
     const int32_t channels = p->channels;
-    const int32_t step = pixels == 4 ? p->stride_width * channels : 0;
+    const int32_t step = p->stride_width * channels;
     const int32_t line = p->kernel_width * channels;
     for (int32_t c = 0; c < channels; c++) {
         const int32_t at = offset + c;
         float acc[4] = {bias[c], bias[c], bias[c], bias[c]};
         if (GM_IS_CONSTANT(p->kernel_height) && p->kernel_height == 3) {
-            gm_depthwise_f32_line(p, acc, (const float *)rows[0] + at, step, w + c);
-            gm_depthwise_f32_line(p, acc, (const float *)rows[1] + at, step, w + c + line);
-            gm_depthwise_f32_line(p, acc, (const float *)rows[2] + at, step, w + c + 2 * line);
+            gm_depthwise_f32_line(p, acc, pixels, (const float *)rows[0] + at, step, w + c);
+            gm_depthwise_f32_line(p, acc, pixels, (const float *)rows[1] + at, step, w + c + line);
+            gm_depthwise_f32_line(p, acc, pixels, (const float *)rows[2] + at, step,
+                                  w + c + 2 * line);
         } else {
             for (int32_t i = 0; i < p->kernel_height; i++) {
-                gm_depthwise_f32_line(p, acc, (const float *)rows[i] + at, step, w + c + i * line);
+                gm_depthwise_f32_line(p, acc, pixels, (const float *)rows[i] + at, step,
+                                      w + c + i * line);
             }
         }
         y[c] = gm_clamp_f32(acc[0], p->low, p->high);
-        if (pixels == 4) {
+        if (pixels > 1) {
             y[channels + c] = gm_clamp_f32(acc[1], p->low, p->high);
+        }
+        if (pixels > 2) {
             y[2 * channels + c] = gm_clamp_f32(acc[2], p->low, p->high);
+        }
+        if (pixels > 3) {
             y[3 * channels + c] = gm_clamp_f32(acc[3], p->low, p->high);
         }
     }
@@ -100,6 +107,14 @@ GM_INLINE void gm_depthwise_f32_row(const gm_depthwise_f32_t *p, float *y, const
         gm_depthwise_f32_pixels(p, 4, y, rows, offset, w, bias);
         offset += 4 * step;
         y += 4 * p->channels;
+    }
+    if (GM_IS_CONSTANT(p->out_width) && p->out_width % 4 == 3) {
+        gm_depthwise_f32_pixels(p, 3, y, rows, offset, w, bias);
+        return;
+    }
+    if (GM_IS_CONSTANT(p->out_width) && p->out_width % 4 == 2) {
+        gm_depthwise_f32_pixels(p, 2, y, rows, offset, w, bias);
+        return;
     }
     for (; ox < p->out_width; ox++) {
         gm_depthwise_f32_pixels(p, 1, y, rows, offset, w, bias);
