@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import reshaped
 from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
 
@@ -56,15 +56,15 @@ class Broadcast(Op):
     )
 
 
-def broadcasted(node: Any, x: Value, shape: tuple[int, ...], suffix: str = "") -> Value:
+def broadcasted(node: OnnxNode, x: Value, shape: tuple[int, ...], suffix: str = "") -> Value:
     """Return x broadcast to a shape: x itself where it has that shape."""
     if shape == x.shape:
         return x
-    return node.apply(Broadcast(shape), x, suffix=suffix).output  # type: ignore[no-any-return]
+    return node.apply(Broadcast(shape), x, suffix=suffix).output
 
 
 @onnx_op("Expand")
-def import_expand(node: Any) -> Value:
+def import_expand(node: OnnxNode) -> Value:
     """A constant shape, broadcast both ways."""
     x = node.value(0)
     shape = node.ints(1, "shape")
@@ -77,7 +77,7 @@ def import_expand(node: Any) -> Value:
     return broadcasted(node, x, tuple(target))
 
 
-def _repeats(node: Any, rank: int) -> tuple[int, ...]:
+def _repeats(node: OnnxNode, rank: int) -> tuple[int, ...]:
     """Return how often each dimension repeats; opset 1 gives one count and one axis."""
     if node.opset >= 6:
         found = node.ints(1, "repeats")
@@ -92,7 +92,7 @@ def _repeats(node: Any, rank: int) -> tuple[int, ...]:
 
 
 @onnx_op("Tile")
-def import_tile(node: Any) -> Value:
+def import_tile(node: OnnxNode) -> Value:
     """Constant repeats."""
     x: Value = node.value(0)
     repeats = _repeats(node, x.type.rank)

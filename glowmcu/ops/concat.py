@@ -12,6 +12,7 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops._requantize import is_requantizable, requantized
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis
 from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
 
@@ -62,7 +63,7 @@ class Concat(Op):
 
 
 @onnx_op("Concat")
-def import_concat(node: Any) -> Value:
+def import_concat(node: OnnxNode) -> Value:
     """Any number of tensors along any axis; empty ones are left out."""
     xs: tuple[Value, ...] = tuple(node.value(i) for i in range(len(node.inputs)))
     rank = xs[0].type.rank
@@ -76,4 +77,4 @@ def import_concat(node: Any) -> Value:
     filled = tuple(x for x in xs if x.type.numel) or xs[:1]
     if len(filled) == 1:
         return filled[0]
-    return node.apply(Concat(axis), *filled).output  # type: ignore[no-any-return]
+    return node.apply(Concat(axis), *filled).output

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glowmcu.graph.graph import Value
 from glowmcu.ops.base import onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import Reshape, reshaped
 from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
 
 
-def _image(node: Any) -> tuple[Value, int]:
+def _image(node: OnnxNode) -> tuple[Value, int]:
     x, block = node.value(0), node.attr("blocksize")
     if x.type.rank != 4:
         node.fail(f"a tensor of {x.type.rank} dimensions is not an image [N, C, H, W]")
@@ -20,7 +19,7 @@ def _image(node: Any) -> tuple[Value, int]:
 
 
 def _moved(
-    node: Any, x: Value, split: tuple[int, ...], perm: tuple[int, ...], shape: tuple[int, ...]
+    node: OnnxNode, x: Value, split: tuple[int, ...], perm: tuple[int, ...], shape: tuple[int, ...]
 ) -> Value:
     """Return x [N, H, W, C] split, transposed and joined again, as the node's output."""
     y = reshaped(node, x, split, suffix="split")
@@ -30,7 +29,7 @@ def _moved(
 
 
 @onnx_op("DepthToSpace")
-def import_depth_to_space(node: Any) -> Value:
+def import_depth_to_space(node: OnnxNode) -> Value:
     """Modes DCR and CRD."""
     x, b = _image(node)
     batch, channels, height, width = x.shape
@@ -49,7 +48,7 @@ def import_depth_to_space(node: Any) -> Value:
 
 
 @onnx_op("SpaceToDepth")
-def import_space_to_depth(node: Any) -> Value:
+def import_space_to_depth(node: OnnxNode) -> Value:
     """Every block size that divides height and width."""
     x, b = _image(node)
     batch, channels, height, width = x.shape

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,11 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
 from glowmcu.ops.indexed_copy import IndexedCopy, Terms, index_constant
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis, reshaped
 from glowmcu.ops.slice import Slice, sliced
 from glowmcu.ops.strided_copy import Ints, dense_strides
+from glowmcu.ops.transpose import Transpose
 
 
 def in_range(index: Array, size: int) -> Array:
@@ -177,7 +178,7 @@ def _as_slice(x: TensorType, axis: int, index: Array) -> Slice | None:
     return Slice(starts, step, shape)
 
 
-def _checked_index(node: Any, axes: tuple[int, ...]) -> Value:
+def _checked_index(node: OnnxNode, axes: tuple[int, ...]) -> Value:
     """Return the indices; constant ones must lie inside the dimensions `axes` of input 0."""
     x, index = node.value(0), node.value(1)
     if index.data is not None and x.type.numel:
@@ -185,11 +186,11 @@ def _checked_index(node: Any, axes: tuple[int, ...]) -> Value:
         data = index.data.reshape(-1, len(axes))
         if np.any(data < -limits) or np.any(data >= limits):
             node.fail(f"an index lies outside the dimensions {tuple(int(n) for n in limits)}")
-    return index  # type: ignore[no-any-return]
+    return index
 
 
 @onnx_op("Gather")
-def import_gather(node: Any) -> Value:
+def import_gather(node: OnnxNode) -> Value:
     """Constant or run-time indices; negative ones wrap, run-time ones out of range are clamped."""
     x = node.value(0)
     axis = normal_axis(node, node.attr("axis", 0), x.type.rank)
@@ -200,24 +201,44 @@ def import_gather(node: Any) -> Value:
             shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
             part = sliced(node, x, op, suffix="" if op.shape == shape else "part")
             return reshaped(node, part, shape)
-    return node.apply(Gather(axis), x, index).output  # type: ignore[no-any-return]
+    return node.apply(Gather(axis), x, index).output
 
 
 @onnx_op("GatherElements")
-def import_gather_elements(node: Any) -> Value:
+def import_gather_elements(node: OnnxNode) -> Value:
     """Constant or run-time indices."""
     x = node.value(0)
     axis = normal_axis(node, node.attr("axis", 0), x.type.rank)
     index = _checked_index(node, (axis,))
-    return node.apply(GatherElements(axis), x, index).output  # type: ignore[no-any-return]
+    return node.apply(GatherElements(axis), x, index).output
 
 
 @onnx_op("GatherND")
-def import_gather_nd(node: Any) -> Value:
+def import_gather_nd(node: OnnxNode) -> Value:
     """Constant or run-time indices, batch_dims."""
     x, batch = node.value(0), node.attr("batch_dims", 0)
     depth = node.value(1).shape[-1]
     if batch + depth > x.type.rank:
         node.fail(f"{depth} indices after {batch} batch dimensions do not fit {x.shape}")
     index = _checked_index(node, tuple(range(batch, batch + depth)))
-    return node.apply(GatherND(batch), x, index).output  # type: ignore[no-any-return]
+    return node.apply(GatherND(batch), x, index).output
+
+
+@onnx_op("ReverseSequence")
+def import_reverse_sequence(node: OnnxNode) -> Value:
+    """Constant lengths."""
+    x = node.value(0)
+    batch, time = node.attr("batch_axis", 1), node.attr("time_axis", 0)
+    lengths = node.const(1, "the lengths of the sequences")
+    if {batch, time} != {0, 1} or x.type.rank < 2 or lengths is None:
+        node.fail("batch_axis and time_axis must be 0 and 1, and lengths given")
+    steps = np.arange(x.shape[time])[None, :]
+    ends = lengths.reshape(-1, 1).astype(np.int64)
+    places = np.where(steps < ends, ends - 1 - steps, steps)[..., None]  # [batch, time, 1]
+    index = node.constant(places, "places")
+    if batch == 0:
+        return node.apply(GatherND(1), x, index).output
+    perm = (1, 0, *range(2, x.type.rank))
+    turned = node.apply(Transpose(perm), x, suffix="by_batch").output
+    found = node.apply(GatherND(1), turned, index, suffix="reversed").output
+    return node.apply(Transpose(perm), found).output

@@ -13,6 +13,7 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops._requantize import is_requantizable, requantized
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis
 from glowmcu.ops.slice import Slice, sliced
 from glowmcu.ops.strided_copy import Fill, Move, dense_strides, emit_move, part_of
@@ -131,7 +132,7 @@ def _runs(size: int, begin: int, end: int, mode: str) -> list[tuple[int, int, in
 
 
 @onnx_op("Pad")
-def import_pad(node: Any) -> Value:
+def import_pad(node: OnnxNode) -> Value:
     """Modes constant, reflect, edge and wrap; negative pads crop; pads, value and axes constant."""
     x = node.value(0)
     rank = x.type.rank
@@ -162,10 +163,10 @@ def import_pad(node: Any) -> Value:
         return sliced(node, x, crop)
     inner = sliced(node, x, crop, suffix="cropped")
     value = _value(node, x.type)
-    return node.apply(Pad(outer, mode, value), inner).output  # type: ignore[no-any-return]
+    return node.apply(Pad(outer, mode, value), inner).output
 
 
-def _value(node: Any, x: TensorType) -> float:
+def _value(node: OnnxNode, x: TensorType) -> float:
     found = node.const(2, "the padding value")
     if found is None or found.size == 0:
         value = node.attr("value", 0.0)

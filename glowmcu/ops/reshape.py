@@ -13,6 +13,7 @@ from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 
 
 class Reshape(Op):
@@ -50,22 +51,22 @@ def _reshaped(quant: Quant | None, old: tuple[int, ...], new: tuple[int, ...]) -
     raise TypeError(f"a shape {new} mixes the channels that axis {quant.axis} of {old} tells apart")
 
 
-def normal_axis(node: Any, axis: int, rank: int) -> int:
+def normal_axis(node: OnnxNode, axis: int, rank: int) -> int:
     """Return an axis counted from the front; fail at the node where there is none."""
     if not -rank <= axis < max(rank, 1):
         node.fail(f"axis {axis} does not exist in a tensor of {rank} dimensions")
     return axis + rank if axis < 0 else axis
 
 
-def reshaped(node: Any, x: Value, shape: tuple[int, ...], suffix: str = "") -> Value:
+def reshaped(node: OnnxNode, x: Value, shape: tuple[int, ...], suffix: str = "") -> Value:
     """Return x under another shape: x itself where the shape is the same already."""
     if shape == x.shape:
         return x
-    return node.apply(Reshape(shape), x, suffix=suffix).output  # type: ignore[no-any-return]
+    return node.apply(Reshape(shape), x, suffix=suffix).output
 
 
 @onnx_op("Reshape")
-def import_reshape(node: Any) -> Value:
+def import_reshape(node: OnnxNode) -> Value:
     """Shapes with 0 (copied, or with `allowzero` zero) and -1; the shape must be constant."""
     x = node.value(0)
     target = node.ints(1, "shape")
@@ -91,7 +92,7 @@ def import_reshape(node: Any) -> Value:
 
 
 @onnx_op("Flatten")
-def import_flatten(node: Any) -> Value:
+def import_flatten(node: OnnxNode) -> Value:
     """Every axis, also negative ones."""
     x = node.value(0)
     axis, rank = node.attr("axis", 1), x.type.rank
@@ -102,7 +103,7 @@ def import_flatten(node: Any) -> Value:
 
 
 @onnx_op("Squeeze")
-def import_squeeze(node: Any) -> Value:
+def import_squeeze(node: OnnxNode) -> Value:
     """Axes as attribute or input, negative ones, or none: all dimensions of size 1."""
     x = node.value(0)
     found = node.ints(1, "axes")
@@ -116,7 +117,7 @@ def import_squeeze(node: Any) -> Value:
 
 
 @onnx_op("Unsqueeze")
-def import_unsqueeze(node: Any) -> Value:
+def import_unsqueeze(node: OnnxNode) -> Value:
     """Axes as attribute or input, also negative ones."""
     x = node.value(0)
     found = node.ints(1, "axes")
@@ -131,13 +132,13 @@ def import_unsqueeze(node: Any) -> Value:
 
 
 @onnx_op("Identity")
-def import_identity(node: Any) -> Value:
+def import_identity(node: OnnxNode) -> Value:
     """The tensor itself."""
-    return node.value(0)  # type: ignore[no-any-return]
+    return node.value(0)
 
 
 @onnx_op("Dropout")
-def import_dropout(node: Any) -> Any:
+def import_dropout(node: OnnxNode) -> Any:
     """As at inference: the tensor itself, and a mask of ones."""
     x = node.value(0)
     for name in ("ratio", "seed", "is_test", "consumed_inputs"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from glowmcu.ops._resize_taps import COORDINATES, ROUNDINGS, Axis
 from glowmcu.ops.base import onnx_op
 from glowmcu.ops.gather import Gather
 from glowmcu.ops.interpolate import Interpolate
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis, reshaped
 from glowmcu.ops.resize import Resize2D
 from glowmcu.ops.transpose import to_nchw, to_nhwc
@@ -32,7 +32,7 @@ class _Style:
 
 
 @onnx_op("Resize")
-def import_resize(node: Any) -> Value:
+def import_resize(node: OnnxNode) -> Value:
     """All modes and coordinate transformations; sizes, scales and roi must be constant."""
     x = node.value(0)
     if node.opset < 11:
@@ -52,7 +52,7 @@ def import_resize(node: Any) -> Value:
 
 
 @onnx_op("Upsample")
-def import_upsample(node: Any) -> Value:
+def import_upsample(node: OnnxNode) -> Value:
     """Modes nearest and linear; the scales, an attribute or an input, must be constant."""
     x = node.value(0)
     if node.opset < 7:
@@ -64,7 +64,7 @@ def import_upsample(node: Any) -> Value:
     return _upsampled(node, x, node.const(1, "the scales"))
 
 
-def _upsampled(node: Any, x: Value, scales: Array | None) -> Value:
+def _upsampled(node: OnnxNode, x: Value, scales: Array | None) -> Value:
     """Resize as before opset 11: asymmetric, and elements rounded down, or up when shrinking."""
     if scales is None or scales.size != x.type.rank:
         node.fail(f"there is not one scale for each of {x.type.rank} dimensions")
@@ -81,7 +81,7 @@ def _scaled(size: int, scale: float) -> int:
     return int(np.floor(np.float32(size) * np.float32(scale)))
 
 
-def _axes(node: Any, x: Value, coordinates: str) -> dict[int, Axis]:
+def _axes(node: OnnxNode, x: Value, coordinates: str) -> dict[int, Axis]:
     """Return how each axis that the node names is resized."""
     given = node.attr("axes")
     rank = x.type.rank
@@ -112,7 +112,7 @@ def _axes(node: Any, x: Value, coordinates: str) -> dict[int, Axis]:
     return _with_roi(node, found) if coordinates == "tf_crop_and_resize" else found
 
 
-def _with_roi(node: Any, axes: dict[int, Axis]) -> dict[int, Axis]:
+def _with_roi(node: OnnxNode, axes: dict[int, Axis]) -> dict[int, Axis]:
     roi = node.const(1, "the roi")
     if roi is None or roi.size != 2 * len(axes):
         node.fail(f"the roi has not two numbers for each of {len(axes)} axes")
@@ -123,7 +123,7 @@ def _with_roi(node: Any, axes: dict[int, Axis]) -> dict[int, Axis]:
     }
 
 
-def _resized(node: Any, x: Value, axes: dict[int, Axis], style: _Style) -> Value:
+def _resized(node: OnnxNode, x: Value, axes: dict[int, Axis], style: _Style) -> Value:
     if style.mode not in ("nearest", "linear", "cubic"):
         node.fail(f"mode '{style.mode}' is not known")
     if style.rounding not in ROUNDINGS:
@@ -156,7 +156,7 @@ def _resized(node: Any, x: Value, axes: dict[int, Axis], style: _Style) -> Value
     return _placed(node, x, changed, style, plain)
 
 
-def _placed(node: Any, x: Value, axes: dict[int, Axis], style: _Style, plain: bool) -> Value:
+def _placed(node: OnnxNode, x: Value, axes: dict[int, Axis], style: _Style, plain: bool) -> Value:
     """Choose the layout: images in the middle of two transposes that later passes remove."""
     rank, where = x.type.rank, set(axes)
     if rank == 4 and where <= {2, 3}:
@@ -177,7 +177,7 @@ def _placed(node: Any, x: Value, axes: dict[int, Axis], style: _Style, plain: bo
 
 
 def _image(
-    node: Any,
+    node: OnnxNode,
     x: Value,
     axes: dict[int, Axis],
     style: _Style,
@@ -186,10 +186,12 @@ def _image(
 ) -> Value:
     height, width = (axes.get(a, Axis(x.shape[a], x.shape[a], 1.0)) for a in (1, 2))
     op = Resize2D(height, width, style.mode, style.rounding)
-    return node.apply(op, x, suffix=suffix, perm=perm).output  # type: ignore[no-any-return]
+    return node.apply(op, x, suffix=suffix, perm=perm).output
 
 
-def _by_axis(node: Any, x: Value, axes: dict[int, Axis], style: _Style, layout: str = "") -> Value:
+def _by_axis(
+    node: OnnxNode, x: Value, axes: dict[int, Axis], style: _Style, layout: str = ""
+) -> Value:
     """Resize one axis after the other, those that shrink most first."""
     order = sorted(axes, key=lambda a: axes[a].out / axes[a].size)
     for number, axis in enumerate(order):

@@ -15,6 +15,7 @@ from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
 from glowmcu.ops.copy import Copy
 from glowmcu.ops.gather import in_range
 from glowmcu.ops.indexed_copy import REDUCTIONS, IndexedInsert, Terms, index_constant
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis
 from glowmcu.ops.strided_copy import Ints, dense_strides
 
@@ -139,7 +140,7 @@ def _is_plain(inputs: Any, outputs: Any, reduction: str) -> bool:
     return bool(same and reduction == "none")
 
 
-def _operands(node: Any) -> tuple[Value, Value, Value, str]:
+def _operands(node: OnnxNode) -> tuple[Value, Value, Value, str]:
     x, index, updates = node.value(0), node.value(1), node.value(2)
     reduction = node.attr("reduction", "none")
     if reduction not in ("none", *REDUCTIONS):
@@ -153,17 +154,17 @@ _NUMBERS = tuple(t for t in dtypes.ALL if t.is_integer or t in (dtypes.F32, dtyp
 
 
 @onnx_op("ScatterElements", "Scatter")
-def import_scatter_elements(node: Any) -> Value:
+def import_scatter_elements(node: OnnxNode) -> Value:
     """Constant or run-time indices; reductions none, add, mul, max, min."""
     x, index, updates, reduction = _operands(node)
     axis = normal_axis(node, node.attr("axis", 0), x.type.rank)
     op = ScatterElements(axis, reduction)
-    return node.apply(op, x, index, updates).output  # type: ignore[no-any-return]
+    return node.apply(op, x, index, updates).output
 
 
 @onnx_op("ScatterND")
-def import_scatter_nd(node: Any) -> Value:
+def import_scatter_nd(node: OnnxNode) -> Value:
     """Constant or run-time indices; reductions none, add, mul, max, min."""
     x, index, updates, reduction = _operands(node)
     op = ScatterND(reduction)
-    return node.apply(op, x, index, updates).output  # type: ignore[no-any-return]
+    return node.apply(op, x, index, updates).output

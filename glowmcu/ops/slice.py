@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis
 from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
 
@@ -94,7 +94,7 @@ def _range(size: int, start: int, end: int, step: int) -> tuple[int, int]:
 
 
 @onnx_op("Slice")
-def import_slice(node: Any) -> Value:
+def import_slice(node: OnnxNode) -> Value:
     """Constant starts, ends, axes and steps (also negative), as inputs or attributes."""
     x = node.value(0)
     starts, ends = node.ints(1, "starts"), node.ints(2, "ends")
@@ -104,7 +104,7 @@ def import_slice(node: Any) -> Value:
     steps = node.ints(4, "steps") or (1,) * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         node.fail("starts, ends, axes and steps differ in length")
-    axes = [normal_axis(node, a, x.type.rank) for a in axes]
+    axes = tuple(normal_axis(node, a, x.type.rank) for a in axes)
     if len(set(axes)) != len(axes):
         node.fail(f"the axes {axes} name one dimension twice")
     if 0 in steps:
@@ -118,15 +118,15 @@ def import_slice(node: Any) -> Value:
     return sliced(node, x, Slice(tuple(first), tuple(step), tuple(shape)))
 
 
-def sliced(node: Any, x: Value, op: Slice, suffix: str = "") -> Value:
+def sliced(node: OnnxNode, x: Value, op: Slice, suffix: str = "") -> Value:
     """Return a slice of x: x itself where it is all of it."""
     if op.shape == x.shape and all(s == 1 for s in op.steps):
         return x
-    return node.apply(op, x, suffix=suffix).output  # type: ignore[no-any-return]
+    return node.apply(op, x, suffix=suffix).output
 
 
 @onnx_op("Split")
-def import_split(node: Any) -> tuple[Value, ...]:
+def import_split(node: OnnxNode) -> tuple[Value, ...]:
     """Equal or given parts; with `num_outputs` the last part may be smaller."""
     x = node.value(0)
     axis = normal_axis(node, node.attr("axis", 0), x.type.rank)
@@ -147,7 +147,7 @@ def import_split(node: Any) -> tuple[Value, ...]:
     return tuple(outputs)
 
 
-def _output(node: Any, x: Value, op: Slice, index: int) -> Value:
+def _output(node: OnnxNode, x: Value, op: Slice, index: int) -> Value:
     """Return output `index` of the node: a slice that bears this output's name."""
     name = node.output_names[index] or f"{node.label}.{index}"
     one = replace(node, output_names=(name,))

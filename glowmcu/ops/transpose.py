@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from glowmcu.graph.graph import Value, apply
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
 
 
@@ -61,20 +61,20 @@ def moves_nothing(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
     return kept == sorted(kept) or 0 in shape
 
 
-def to_nhwc(node: Any, x: Value) -> Value:
+def to_nhwc(node: OnnxNode, x: Value) -> Value:
     """Return x [N, C, ...] as [N, ..., C]; the value still goes by the name of x, with its perm."""
     perm = (0, *range(2, x.type.rank), 1)
     return apply(Transpose(perm), x, name=x.name, origin=(node.label,), perm=perm).output
 
 
-def to_nchw(node: Any, y: Value, suffix: str = "") -> Value:
+def to_nchw(node: OnnxNode, y: Value, suffix: str = "") -> Value:
     """Return y [N, ..., C] as [N, C, ...]: the ONNX node's output, or with a suffix part of it."""
     perm = (0, y.type.rank - 1, *range(1, y.type.rank - 1))
-    return node.apply(Transpose(perm), y, suffix=suffix).output  # type: ignore[no-any-return]
+    return node.apply(Transpose(perm), y, suffix=suffix).output
 
 
 @onnx_op("Transpose")
-def import_transpose(node: Any) -> Value:
+def import_transpose(node: OnnxNode) -> Value:
     """Every permutation; without one the dimensions are reversed."""
     x = node.value(0)
     perm = node.attr("perm")
@@ -82,4 +82,4 @@ def import_transpose(node: Any) -> Value:
     order = tuple(reversed(range(rank))) if perm is None else tuple(int(p) for p in perm)
     if sorted(order) != list(range(rank)):
         node.fail(f"perm {order} does not order the {rank} dimensions of the input")
-    return node.apply(Transpose(order), x).output  # type: ignore[no-any-return]
+    return node.apply(Transpose(order), x).output
