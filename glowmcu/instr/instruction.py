@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, dataclass_transform
 
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
-from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.kernel import Kernel, Overlap
 
 In = Annotated[Buffer, "in"]
 Out = Annotated[Buffer, "out"]
@@ -82,9 +82,14 @@ class Instruction:
         """The may_share pairs that hold for this instruction with its kernel."""
         return self.may_share + (self.kernel.in_place(self) if self.kernel else ())
 
-    def overlaps(self) -> tuple[tuple[str, str, int], ...]:
-        """The kernel's promises (output field, input field, bytes), see Kernel.overlap."""
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """How the kernel lets outputs lie over inputs."""
         return self.kernel.overlap(self) if self.kernel else ()
+
+    def turned(self) -> Instruction | None:
+        """The same with a kernel that goes through memory the other way, None if it cannot."""
+        found = self.kernel.turned(self) if self.kernel else None
+        return typing.cast("Instruction | None", found)
 
     def roles(self) -> dict[str, str]:
         """Return {operand field: in, out or inout} in order, absent operands included."""

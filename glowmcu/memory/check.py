@@ -110,7 +110,8 @@ def _is_declared(instruction: Instruction, y: Operand, x: Operand, plan: Plan) -
     pair = (y.field, x.field)
     in_place = pair in instruction.shares() and y.buffer.nbytes <= x.buffer.nbytes
     return (in_place and distance == 0) or any(
-        (out, operand) == pair and distance <= most for out, operand, most in instruction.overlaps()
+        (o.output, o.input) == pair and not o.low < distance < o.high
+        for o in instruction.overlaps()
     )
 
 

@@ -79,8 +79,11 @@ def stack_height(sizes: Sequence[int], aligns: Sequence[int]) -> int:
     return sum(sizes) + sum(padding) - max(padding)
 
 
-def place(problem: Problem) -> Placement:
-    """Return the smallest placement found: first fit in several orders, climbing, exact search."""
+def place(problem: Problem, tries: int = _TRIES) -> Placement:
+    """Return the smallest placement found: first fit in several orders, climbing, exact search.
+
+    With fewer tries the climbing is shorter, and there is no exact search.
+    """
     best: Placement | None = None
     best_order: list[int] = []
     for name, key in _keys(problem):
@@ -91,8 +94,9 @@ def place(problem: Problem) -> Placement:
             if best.size <= problem.bound:
                 return best
     assert best is not None
-    best = _climb(problem, best_order, best)
-    if best.size > problem.bound and len(problem.sizes) <= _EXACT_BUFFERS:
+    best = _climb(problem, best_order, best, tries)
+    few = tries == _TRIES and len(problem.sizes) <= _EXACT_BUFFERS
+    if few and best.size > problem.bound:
         best = _Search(problem, best).run()
     return best
 
@@ -140,7 +144,7 @@ def _first_fit(
     return tuple(at), top
 
 
-def _climb(problem: Problem, order: list[int], best: Placement) -> Placement:
+def _climb(problem: Problem, order: list[int], best: Placement, tries: int) -> Placement:
     """Move a buffer that reaches the top, or one in its way, to another place in the order.
 
     Equal results are kept too, so that the search drifts over plateaus. The generator is seeded and
@@ -149,7 +153,7 @@ def _climb(problem: Problem, order: list[int], best: Placement) -> Placement:
     chance = random.Random(0)
     work = sum(map(len, problem.rules)) + len(order)
     start = best
-    for number in range(1, min(_TRIES, _WORK // max(work, 1)) + 1):
+    for number in range(1, min(tries, _WORK // max(work, 1)) + 1):
         if best.size <= problem.bound:
             break
         highest = [j for j in order if best.offsets[j] + problem.sizes[j] == best.size]

@@ -12,6 +12,8 @@ from glowmcu.memory.place import Interval, make_problem, place, stack_height
 from glowmcu.memory.share import Pairs, may_overlap
 from glowmcu.memory.uses import Places, Use
 
+_QUICK_TRIES = 60
+
 
 @dataclass(frozen=True)
 class MemoryPlan:
@@ -40,8 +42,11 @@ Conflicts = Callable[[Buffer, Buffer], Sequence[Interval]]
 """Open intervals in which the address of the second buffer minus that of the first must not lie."""
 
 
-def plan(function: Function, align: int = 4) -> MemoryPlan:
-    """Return addresses for all buffers of a function; `align` is what the target asks of each."""
+def plan(function: Function, align: int = 4, *, quick: bool = False) -> MemoryPlan:
+    """Return addresses for all buffers of a function; `align` is what the target asks of each.
+
+    A quick plan is for comparing functions: it may be larger than need be.
+    """
     spans = lifetimes(function)
     roots = tuple(spans)
     aligns = alignments(function, align)
@@ -53,7 +58,7 @@ def plan(function: Function, align: int = 4) -> MemoryPlan:
         lambda i, j: conflicts(roots[i], roots[j]),
         lower_bound(spans, aligns, conflicts),
     )
-    found = place(problem)
+    found = place(problem, _QUICK_TRIES) if quick else place(problem)
     return MemoryPlan(
         dict(zip(roots, found.offsets, strict=True)),
         found.size,
@@ -105,12 +110,15 @@ def _handed_over(places: Places, old: Buffer, new: Buffer, index: int) -> tuple[
     writes = [use for use in places.uses[new] if use.index == index]
     if len(reads) == len(writes) == 1 and (writes[0].role, reads[0].role) == ("out", "in"):
         (read,), (write,) = reads, writes
-        for output, operand, distance in instruction.overlaps():
-            if (output, operand) == (write.field, read.field):
-                low = max(low, min(read.start - write.start + distance, high))
+        for promise in instruction.overlaps():
+            if (promise.output, promise.input) == (write.field, read.field):
+                shift = read.start - write.start
+                low, high = max(low, promise.low + shift), min(high, promise.high + shift)
     exact = _in_place_distance(set(instruction.shares()), reads, writes)
+    if low >= high:
+        return ()
     if exact is None or not low < exact < high:
-        return ((low, high),) if low < high else ()
+        return ((low, high),)
     return (low, exact), (exact, high)
 
 

@@ -1,20 +1,23 @@
-"""How far the output of a kernel may lie over its input: it trails behind what is still read."""
+"""How the output of a kernel may lie over its input: it trails behind what is still read.
+
+All functions return (low, high): address(y) - address(x) must not lie strictly between. With
+`moved`, a kernel copies what a step reads before it writes the step's results; without, it reads
+while it writes. out_pixel and in_pixel are the bytes of a pixel.
+"""
 
 from __future__ import annotations
 
 from glowmcu.ops._window import WindowInstruction, extent
 
 
-def rows_distance(i: WindowInstruction, out_pixel: int, in_pixel: int, *, moved: bool) -> int:
-    """Return the largest address(y) - address(x) for a kernel that writes row after row.
-
-    moved  the rows of the window are copied before a row of y is written; else they are read where
-           they lie while it is written
-    out_pixel, in_pixel  bytes of a pixel
-    """
+def ascending_rows(
+    i: WindowInstruction, out_pixel: int, in_pixel: int, *, moved: bool
+) -> tuple[int, int]:
+    """Return the interval for a kernel that makes y row after row, y below x."""
     y_row, x_row = i.out_width * out_pixel, i.width * in_pixel
     span = extent(i.kernel_height, i.dilation_height)
-    distance = i.batch * i.height * x_row
+    total = i.batch * i.height * x_row
+    low = total
     for image in range(i.batch):
         for r in range(i.out_height):
             first = r * i.stride_height - i.pad_top
@@ -22,20 +25,31 @@ def rows_distance(i: WindowInstruction, out_pixel: int, in_pixel: int, *, moved:
             is_last = image == i.batch - 1 and r == i.out_height - 1
             if not (moved and is_last):
                 end = (image * i.out_height + r + 1) * y_row
-                distance = min(distance, (image * i.height + needed) * x_row - end)
-    return distance
+                low = min(low, (image * i.height + needed) * x_row - end)
+    return low, total
 
 
-def blocks_distance(pixels: int, block: int, out_pixel: int, in_pixel: int, *, moved: bool) -> int:
-    """Return the largest address(y) - address(x) for a kernel that makes pixels of pixels.
-
-    block  pixels that are made at once
-    moved  the pixels of a block are copied before its results are written
-    """
-    distance = pixels * in_pixel
+def ascending_blocks(
+    pixels: int, block: int, out_pixel: int, in_pixel: int, *, moved: bool
+) -> tuple[int, int]:
+    """Return the interval for a kernel that makes pixels of pixels, some at once, y below x."""
+    low = pixels * in_pixel
     for start in range(0, pixels, block):
         stop = min(start + block, pixels)
         if not (moved and stop == pixels):
             needed = stop if moved else start
-            distance = min(distance, needed * in_pixel - stop * out_pixel)
-    return distance
+            low = min(low, needed * in_pixel - stop * out_pixel)
+    return low, pixels * in_pixel
+
+
+def descending_blocks(
+    pixels: int, block: int, out_pixel: int, in_pixel: int, *, moved: bool
+) -> tuple[int, int]:
+    """Return the interval for a kernel that makes the last pixels first, y above x."""
+    high = -pixels * out_pixel
+    for start in range(0, pixels, block):
+        stop = min(start + block, pixels)
+        if not (moved and start == 0):
+            needed = start if moved else stop
+            high = max(high, needed * in_pixel - start * out_pixel)
+    return -pixels * out_pixel, high

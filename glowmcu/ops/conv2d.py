@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
-from glowmcu.ops._overlap import blocks_distance, rows_distance
+from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks
 from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
-from glowmcu.targets.kernel import Kernel, Packed
+from glowmcu.targets.kernel import Kernel, Overlap, Packed
 
 
 def _is_pointwise(i: ConvF32 | ConvS8) -> bool:
@@ -40,20 +41,29 @@ def _scratch(i: ConvF32 | ConvS8) -> int:
 def _in_place(i: ConvF32 | ConvS8) -> tuple[tuple[str, str], ...]:
     """Allow y on x: a pointwise layer copies pixels before it writes, one with padding its rows."""
     outer, inner = i.groups * i.out_channels, i.groups * i.channels
-    fits = outer <= inner if _is_pointwise(i) else i.ring_in_place(outer, inner)
+    if _is_pointwise(i):
+        fits = outer == inner or (outer < inner and not i.descending)
+    else:
+        fits = i.ring_in_place(outer, inner)
     return (("y", "x"),) if fits else ()
 
 
-def _overlap(i: ConvF32 | ConvS8) -> tuple[tuple[str, str, int], ...]:
-    """Allow y over x from below: what lies there has been read before it is written."""
+def _overlap(i: ConvF32 | ConvS8) -> tuple[Overlap, ...]:
+    """Let y lie over x where what is there has been read before it is written."""
     size = i.x.type.dtype.nbytes
     outer, inner = i.groups * i.out_channels * size, i.groups * i.channels * size
     if _is_pointwise(i):
         pixels = i.batch * i.height * i.width
-        distance = blocks_distance(pixels, 2, outer, inner, moved=i.out_channels <= i.channels)
-    else:
-        distance = rows_distance(i, outer, inner, moved=i.padded_width > 0)
-    return (("y", "x", distance),)
+        moved = i.out_channels <= i.channels
+        if i.descending:
+            return (Overlap("y", "x", *descending_blocks(pixels, 2, outer, inner, moved=moved)),)
+        return (Overlap("y", "x", *ascending_blocks(pixels, 2, outer, inner, moved=moved)),)
+    return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=i.padded_width > 0)),)
+
+
+def _turned(i: ConvF32 | ConvS8) -> ConvF32 | ConvS8 | None:
+    """Return a pointwise layer that goes through the image the other way."""
+    return replace(i, descending=1 - i.descending) if _is_pointwise(i) else None
 
 
 def _pack_weights(i: ConvF32 | ConvS8) -> Packed:
@@ -97,6 +107,7 @@ class ConvF32(WindowInstruction):
     out_channels: int
     low: float
     high: float
+    descending: int = 0
 
     kernels = (
         Kernel(
@@ -107,6 +118,7 @@ class ConvF32(WindowInstruction):
             core=True,
             in_place=_in_place,
             overlap=_overlap,
+            turned=_turned,
         ),
         Kernel("gm_conv2d_f32_direct", core=True),
     )
@@ -138,6 +150,7 @@ class ConvS8(WindowInstruction):
     zero_point: int
     low: int
     high: int
+    descending: int = 0
 
     kernels = (
         Kernel(
@@ -148,6 +161,7 @@ class ConvS8(WindowInstruction):
             core=True,
             in_place=_in_place,
             overlap=_overlap,
+            turned=_turned,
         ),
         Kernel("gm_conv2d_s8_direct", core=True),
     )

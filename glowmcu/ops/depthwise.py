@@ -9,9 +9,9 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._linear import data_of, requantize_channels
-from glowmcu.ops._overlap import rows_distance
+from glowmcu.ops._overlap import ascending_rows
 from glowmcu.ops._window import WindowInstruction, convolve, extent
-from glowmcu.targets.kernel import Kernel, Packed
+from glowmcu.targets.kernel import Kernel, Overlap, Packed
 
 
 def _scratch(i: DepthwiseF32 | DepthwiseS8) -> int:
@@ -23,10 +23,10 @@ def _in_place(i: DepthwiseF32 | DepthwiseS8) -> tuple[tuple[str, str], ...]:
     return (("y", "x"),) if i.ring_in_place(i.channels, i.channels) else ()
 
 
-def _overlap(i: DepthwiseF32 | DepthwiseS8) -> tuple[tuple[str, str, int], ...]:
-    """Allow y over x from below: what lies there has been read before it is written."""
+def _overlap(i: DepthwiseF32 | DepthwiseS8) -> tuple[Overlap, ...]:
+    """Let y lie over x where what is there has been read before it is written."""
     pixel = i.channels * i.x.type.dtype.nbytes
-    return (("y", "x", rows_distance(i, pixel, pixel, moved=i.padded_width > 0)),)
+    return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=i.padded_width > 0)),)
 
 
 def _pack_weights(i: DepthwiseF32 | DepthwiseS8) -> Packed:

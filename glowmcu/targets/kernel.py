@@ -33,9 +33,23 @@ def no_pairs(_instruction: Any) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def no_overlaps(_instruction: Any) -> tuple[tuple[str, str, int], ...]:
+@dataclass(frozen=True)
+class Overlap:
+    """An output may lie over an input unless low < address(output) - address(input) < high."""
+
+    output: str
+    input: str
+    low: int
+    high: int
+
+
+def no_overlaps(_instruction: Any) -> tuple[Overlap, ...]:
     """Promise nothing about operands that overlap in part."""
     return ()
+
+
+def no_turning(_instruction: Any) -> None:
+    """Know one direction only."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +65,9 @@ class Kernel:
               None: the instruction's constant operands as they are
     in_place  (output field, input field) pairs that this kernel may compute at one address,
               beyond what Instruction.may_share says of every kernel
-    overlap   (output field, input field, bytes): the output may lie over the input wherever it
-              starts at most so many bytes after it (often a negative number: before it)
+    overlap   how an output may lie over an input elsewhere than at its address
+    turned    the instruction going through memory in the opposite direction, so that outputs may
+              lie over inputs on the other side; None where there is no such
     template  name of a Jinja template that renders the kernel for this instruction (shape-shaped
               code); `view` gives the template's variables
     core      the header holds an always-inline SYMBOL_core that the emitter may specialise
@@ -68,4 +83,5 @@ class Kernel:
     view: Callable[[Any], Mapping[str, Any]] | None = None
     core: bool = False
     in_place: Callable[[Any], tuple[tuple[str, str], ...]] = no_pairs
-    overlap: Callable[[Any], tuple[tuple[str, str, int], ...]] = no_overlaps
+    overlap: Callable[[Any], tuple[Overlap, ...]] = no_overlaps
+    turned: Callable[[Any], Any] = no_turning

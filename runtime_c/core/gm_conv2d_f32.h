@@ -30,6 +30,7 @@ typedef struct {
     int32_t out_channels; /* output channels of one group */
     float low;            /* clamp of y; infinities where there is none */
     float high;
+    int32_t descending; /* 1: from the last pixel of a row to the first */
 } gm_conv2d_f32_t;
 
 /* Clamp and store up to four channels of a pixel. */
@@ -48,9 +49,23 @@ GM_INLINE void gm_conv2d_f32_store(const gm_conv2d_f32_t *p, float *GM_RESTRICT 
     }
 }
 
+/* One value of each of two pixels times the weights of four channels. */
+GM_INLINE void gm_conv2d_f32_step(float a[4], float b[4], float u, float v,
+                                  const float *GM_RESTRICT w)
+{
+    a[0] += u * w[0];
+    b[0] += v * w[0];
+    a[1] += u * w[1];
+    b[1] += v * w[1];
+    a[2] += u * w[2];
+    b[2] += v * w[2];
+    a[3] += u * w[3];
+    b[3] += v * w[3];
+}
+
 /* All channels of one pixel, or of two neighbours (pixels is 1 or 2, a constant at every call).
  * The window starts `offset` elements into the rows. */
-GM_INLINE void gm_conv2d_f32_pixels(const gm_conv2d_f32_t *p, int32_t pixels, float *GM_RESTRICT y,
+GM_INLINE void gm_conv2d_f32_pixels(const gm_conv2d_f32_t *p, int32_t pixels, float *y,
                                     const void *const *rows, int32_t offset,
                                     const float *GM_RESTRICT w, const float *GM_RESTRICT bias)
 {
@@ -70,16 +85,7 @@ GM_INLINE void gm_conv2d_f32_pixels(const gm_conv2d_f32_t *p, int32_t pixels, fl
                 for (int32_t j = 0; j < runs; j++) {
                     const float *v = u + second;
                     for (int32_t k = 0; k < run; k++) {
-                        const float uk = u[k];
-                        const float vk = v[k];
-                        a[0] += uk * w[0];
-                        b[0] += vk * w[0];
-                        a[1] += uk * w[1];
-                        b[1] += vk * w[1];
-                        a[2] += uk * w[2];
-                        b[2] += vk * w[2];
-                        a[3] += uk * w[3];
-                        b[3] += vk * w[3];
+                        gm_conv2d_f32_step(a, b, u[k], v[k], w);
                         w += 4;
                     }
                     u += p->dilation_width * pitch;
@@ -106,19 +112,21 @@ GM_INLINE void gm_conv2d_f32_row(const gm_conv2d_f32_t *p, int32_t count, float 
     const int32_t in = p->groups * p->channels;
     const int32_t out = p->groups * p->out_channels;
     const void *const moved[1] = {pair};
-    int32_t offset = 0;
-    for (; count > 0; count -= 2) {
+    int32_t at = p->descending ? (count - 1) / 2 * 2 : 0;
+    for (int32_t left = count; left > 0; left -= 2) {
+        const int32_t offset = at * p->stride_width * in;
         if (pair) {
             memcpy(pair, (const float *)rows[0] + offset,
-                   (size_t)((count > 1 ? 2 : 1) * in) * sizeof(float));
+                   (size_t)((count - at > 1 ? 2 : 1) * in) * sizeof(float));
         }
-        if (count > 1) {
-            gm_conv2d_f32_pixels(p, 2, y, pair ? moved : rows, pair ? 0 : offset, w, bias);
+        if (count % 2 == 0 || count - at > 1) {
+            gm_conv2d_f32_pixels(p, 2, y + at * out, pair ? moved : rows, pair ? 0 : offset, w,
+                                 bias);
         } else {
-            gm_conv2d_f32_pixels(p, 1, y, pair ? moved : rows, pair ? 0 : offset, w, bias);
+            gm_conv2d_f32_pixels(p, 1, y + at * out, pair ? moved : rows, pair ? 0 : offset, w,
+                                 bias);
         }
-        offset += 2 * p->stride_width * in;
-        y += 2 * out;
+        at += p->descending ? -2 : 2;
     }
 }
 

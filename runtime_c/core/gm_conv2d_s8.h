@@ -33,6 +33,7 @@ typedef struct {
     int32_t zero_point;   /* of y */
     int32_t low;          /* clamp of y, -128 <= low <= high <= 127 */
     int32_t high;
+    int32_t descending; /* 1: from the last pixel of a row to the first */
 } gm_conv2d_s8_t;
 
 /* Requantize up to four channels of a pixel. */
@@ -53,9 +54,23 @@ GM_INLINE void gm_conv2d_s8_store(const gm_conv2d_s8_t *p, int8_t *GM_RESTRICT y
     }
 }
 
+/* One value of each of two pixels times the weights of four channels. */
+GM_INLINE void gm_conv2d_s8_step(int32_t a[4], int32_t b[4], int32_t u, int32_t v,
+                                 const int8_t *GM_RESTRICT w)
+{
+    a[0] += u * w[0];
+    b[0] += v * w[0];
+    a[1] += u * w[1];
+    b[1] += v * w[1];
+    a[2] += u * w[2];
+    b[2] += v * w[2];
+    a[3] += u * w[3];
+    b[3] += v * w[3];
+}
+
 /* All channels of one pixel, or of two neighbours (pixels is 1 or 2, a constant at every call).
  * The window starts `offset` elements into the rows. */
-GM_INLINE void gm_conv2d_s8_pixels(const gm_conv2d_s8_t *p, int32_t pixels, int8_t *GM_RESTRICT y,
+GM_INLINE void gm_conv2d_s8_pixels(const gm_conv2d_s8_t *p, int32_t pixels, int8_t *y,
                                    const void *const *rows, int32_t offset,
                                    const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
                                    const int32_t *GM_RESTRICT multiplier)
@@ -76,16 +91,7 @@ GM_INLINE void gm_conv2d_s8_pixels(const gm_conv2d_s8_t *p, int32_t pixels, int8
                 for (int32_t j = 0; j < runs; j++) {
                     const int8_t *v = u + second;
                     for (int32_t k = 0; k < run; k++) {
-                        const int32_t uk = u[k];
-                        const int32_t vk = v[k];
-                        a[0] += uk * w[0];
-                        b[0] += vk * w[0];
-                        a[1] += uk * w[1];
-                        b[1] += vk * w[1];
-                        a[2] += uk * w[2];
-                        b[2] += vk * w[2];
-                        a[3] += uk * w[3];
-                        b[3] += vk * w[3];
+                        gm_conv2d_s8_step(a, b, u[k], v[k], w);
                         w += 4;
                     }
                     u += p->dilation_width * pitch;
@@ -114,20 +120,20 @@ GM_INLINE void gm_conv2d_s8_row(const gm_conv2d_s8_t *p, int32_t count, int8_t *
     const int32_t in = p->groups * p->channels;
     const int32_t out = p->groups * p->out_channels;
     const void *const moved[1] = {pair};
-    int32_t offset = 0;
-    for (; count > 0; count -= 2) {
+    int32_t at = p->descending ? (count - 1) / 2 * 2 : 0;
+    for (int32_t left = count; left > 0; left -= 2) {
+        const int32_t offset = at * p->stride_width * in;
         if (pair) {
-            memcpy(pair, (const int8_t *)rows[0] + offset, (size_t)((count > 1 ? 2 : 1) * in));
+            memcpy(pair, (const int8_t *)rows[0] + offset, (size_t)((count - at > 1 ? 2 : 1) * in));
         }
-        if (count > 1) {
-            gm_conv2d_s8_pixels(p, 2, y, pair ? moved : rows, pair ? 0 : offset, w, bias,
+        if (count % 2 == 0 || count - at > 1) {
+            gm_conv2d_s8_pixels(p, 2, y + at * out, pair ? moved : rows, pair ? 0 : offset, w, bias,
                                 multiplier);
         } else {
-            gm_conv2d_s8_pixels(p, 1, y, pair ? moved : rows, pair ? 0 : offset, w, bias,
+            gm_conv2d_s8_pixels(p, 1, y + at * out, pair ? moved : rows, pair ? 0 : offset, w, bias,
                                 multiplier);
         }
-        offset += 2 * p->stride_width * in;
-        y += 2 * out;
+        at += p->descending ? -2 : 2;
     }
 }
 

@@ -33,7 +33,7 @@ SANITIZE = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 @dataclass(frozen=True)
 class Case:
-    """One call of a kernel. mode: general, constant (specialised), in_place or overlap."""
+    """One call of a kernel. mode: general, constant (specialised), in_place, overlap or turned."""
 
     label: str
     instruction: Instruction
@@ -103,7 +103,9 @@ def cases_of(
                     if mode == "overlap" and not kernel.overlap(instruction):
                         continue
                     label = f"{op_class.__name__}{number}.{step}-{kernel.symbol}-{mode}"
-                    yield Case(label, instruction, kernel, mode, arrays)
+                    used = kernel.turned(instruction) if mode == "turned" else instruction
+                    if used is not None:
+                        yield Case(label, used, kernel, mode, arrays)
 
 
 def pairs(instruction: Instruction, kernel: Kernel) -> tuple[tuple[str, str], ...]:
@@ -120,13 +122,17 @@ def literal(value: Any) -> str:
 
 def overlapping(case: Case) -> tuple[list[str], dict[str, str]]:
     """Return C that allocates an output and an input as close as allowed, and their places."""
-    if case.mode != "overlap":
+    if case.mode not in ("overlap", "turned"):
         return [], {}
-    ((output, operand, distance),) = case.kernel.overlap(case.instruction)
-    y, x = getattr(case.instruction, output), getattr(case.instruction, operand)
-    distance = min(distance, x.nbytes)
+    (promise,) = case.kernel.overlap(case.instruction)
+    y, x = (getattr(case.instruction, f) for f in (promise.output, promise.input))
+    distance = promise.high if case.mode == "turned" else promise.low
+    distance = max(min(distance, x.nbytes), -y.nbytes)
     size = max(x.nbytes, distance + y.nbytes) - min(0, distance)
-    places = {output: f"block + {max(0, distance)}", operand: f"block + {max(0, -distance)}"}
+    places = {
+        promise.output: f"block + {max(0, distance)}",
+        promise.input: f"block + {max(0, -distance)}",
+    }
     return [f"unsigned char *block = fresh({size});"], places
 
 

@@ -27,9 +27,9 @@ def pointwise() -> list[Example]:
 
 
 CASES: list[Case] = [
-    *cases_of(Conv2D, Conv2D.examples, ("overlap",)),
-    *cases_of(Conv2D, random_convolutions(80), ("overlap",), seed=3),
-    *cases_of(Conv2D, pointwise(), ("overlap",), seed=4),
+    *cases_of(Conv2D, Conv2D.examples, ("overlap", "turned")),
+    *cases_of(Conv2D, random_convolutions(80), ("overlap", "turned"), seed=3),
+    *cases_of(Conv2D, pointwise(), ("overlap", "turned"), seed=4),
 ]
 
 

@@ -11,7 +11,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import In, InOut, Ins, Instruction, Out
-from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.kernel import Kernel, Overlap
 
 
 class Copy(Instruction):
@@ -93,7 +93,7 @@ class Widen(Instruction):
         return np.repeat(x.reshape(-1), 2) ^ np.uint8(1)
 
 
-WIDEN = Kernel("widen", overlap=lambda i: (("y", "x", -i.x.nbytes),))
+WIDEN = Kernel("widen", overlap=lambda i: (Overlap("y", "x", -i.x.nbytes, i.x.nbytes),))
 
 
 class Bump(Instruction):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from random_functions import (
@@ -26,9 +28,11 @@ from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.verify import verify
 from glowmcu.memory import FUNCTION_PASSES
 from glowmcu.memory.check import check
+from glowmcu.memory.direction import choose_directions
 from glowmcu.memory.lifetime import dead_ranges
 from glowmcu.memory.plan import plan
 from glowmcu.memory.share import eliminate_copies, eliminate_dead_stores, share_in_place
+from glowmcu.targets.kernel import Kernel, Overlap
 
 
 def shared(function: Function) -> Function:
@@ -215,3 +219,28 @@ def test_a_wider_result_trails_behind_its_operand() -> None:
     check(function, layout)
     assert layout.size == layout.lower_bound == 32
     assert layout.offsets[x] - layout.offsets[y] == 16
+
+
+DOWN = Kernel(
+    "down",
+    overlap=lambda i: (Overlap("y", "x", -i.y.nbytes, 0),),
+    turned=lambda i: replace(i, kernel=UP),
+)
+UP = Kernel(
+    "up",
+    overlap=lambda i: (Overlap("y", "x", -i.x.nbytes, i.x.nbytes),),
+    turned=lambda i: replace(i, kernel=DOWN),
+)
+
+
+def test_directions_alternate_where_that_saves_memory() -> None:
+    x, a, y = source(32), buffer("a", 16), buffer("y", 32)
+    shrink = Kernel("shrink", overlap=lambda _i: (Overlap("y", "x", 0, 32),))
+    function = network(
+        Shrink(y=a, x=x, kernel=shrink), Widen(y=y, x=a, kernel=UP), inputs=(x,), outputs=(y,)
+    )
+    assert plan(function).size == 48
+    changed = choose_directions(function)
+    assert changed.instructions[1].kernel is DOWN
+    check(changed, plan(changed))
+    assert plan(changed).size == 32
