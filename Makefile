@@ -28,7 +28,7 @@ lint: setup
 
 test-c: setup
 	@if command -v cmake > /dev/null || test -n "$(CI)"; then \
-		cmake -S . -B build/host && cmake --build build/host -j 2 \
+		cmake -S . -B build/host && MAKEFLAGS= cmake --build build/host -j 2 \
 		&& ctest --test-dir build/host --output-on-failure; \
 	else echo "test-c: cmake is not installed, the C tests are not run"; fi
 
