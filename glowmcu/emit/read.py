@@ -47,8 +47,8 @@ def _read(folder: Path, name: str) -> str:
 
 
 def _slot(record: dict[str, Any]) -> Slot:
-    scale, zero_point = record.get("scale"), record.get("zero_point")
-    quant = Quant.per_tensor(scale, zero_point) if isinstance(scale, float) else None
+    scale = record["scale"]
+    quant = Quant.per_tensor(scale, record["zero_point"]) if isinstance(scale, float) else None
     dtype = dtypes.of(np.dtype(record["dtype"]))
     type_ = TensorType(dtype, tuple(record["shape"]), quant)
     perm = record.get("perm")

@@ -12,9 +12,8 @@ from glowmcu.core.types import Array
 from glowmcu.emit import literals
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.targets.board import Board, common_folder
-from glowmcu.targets.target import target
 from glowmcu.verify.host import HostLibrary, fitting
-from glowmcu.verify.image import STARTUP, check_target, compiler_flags
+from glowmcu.verify.image import STARTUP, check_target, compiler_flags, processor_of
 
 
 def firmware(unit: CodeUnit, board: Board, sample: Mapping[str, Array]) -> CodeUnit:
@@ -41,8 +40,8 @@ def firmware(unit: CodeUnit, board: Board, sample: Mapping[str, Array]) -> CodeU
     files["Makefile"] = environment.get_template("Makefile.j2").render(
         name=unit.name,
         board=board,
-        compiler=target(board.target).compiler,
-        flags=("-O2", *compiler_flags(board)),
+        compiler=processor_of(unit, board).compiler,
+        flags=("-O2", *compiler_flags(processor_of(unit, board))),
         sources=sorted(name for name in files if name.endswith(".c")),
     )
     return replace(unit, files=files)

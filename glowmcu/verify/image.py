@@ -14,7 +14,7 @@ from elftools.elf.sections import SymbolTableSection
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.errors import DoesNotFitError, OptionError, VerificationError
 from glowmcu.targets.board import Board, common_folder
-from glowmcu.targets.target import target
+from glowmcu.targets.target import Target, target
 from glowmcu.verify.tools import find_tool
 
 # -ffp-contract=off: a fused multiply-add would round differently from the host.
@@ -66,7 +66,7 @@ def build_image(
     common = common_folder()
     startup = [str(common / name) for name in (*STARTUP, board.startup)]
     command = [
-        *(compiler, *compiler_flags(board), optimize, *flags),
+        *(compiler, *compiler_flags(processor_of(unit, board)), optimize, *flags),
         *("-I", ".", "-I", str(common)),
         *(name for name in files if name.endswith(".c")),
         *startup,
@@ -78,10 +78,19 @@ def build_image(
     return folder / "image.elf"
 
 
-def compiler_flags(board: Board) -> tuple[str, ...]:
-    """Return the flags for compiling and linking an image for `board`."""
-    processor = target(board.target)
+def compiler_flags(processor: Target) -> tuple[str, ...]:
+    """Return the flags for compiling and linking an image for a processor."""
     return (*processor.flags, _C_LIBRARY[processor.compiler], *_FLAGS)
+
+
+def processor_of(unit: CodeUnit, board: Board) -> Target:
+    """Return the processor that an image of `unit` for `board` is compiled for.
+
+    Code for a smaller processor of the same family is compiled for that one, so that a Cortex-M0's
+    instructions can run on a board with more memory and a larger core.
+    """
+    own = target(board.target)
+    return unit.target if unit.target.compiler == own.compiler else own
 
 
 def check_target(unit: CodeUnit, board: Board) -> None:

@@ -192,8 +192,8 @@ def test_the_sources_of_a_board_have_no_warnings(name: str, qemu: None, tmp_path
         subprocess.run(
             [
                 target(on.target).compiler + "gcc",
-                *(*compiler_flags(on), *flags, "-O2", "-c", common_folder() / source),
-                *("-o", tmp_path / "object.o"),
+                *(*compiler_flags(target(on.target)), *flags, "-O2"),
+                *("-c", common_folder() / source, "-o", tmp_path / "object.o"),
             ],
             check=True,
         )
