@@ -15,8 +15,10 @@ _WRAP = {"i64": "INT64_C({})", "u64": "UINT64_C({})", "u32": "{}u"}
 def c_literal(value: float | int | bool, dtype: DType) -> str:
     """Return `value` as a C expression of type `dtype`; negative numbers come in parentheses.
 
-    Infinities and NaN are the macros of math.h.
+    Infinities and NaN are the macros of math.h; 16-bit floats are their stored bits.
     """
+    if dtype.is_float and dtype.bits == 16:
+        return f"{int(np.asarray(value, dtype.numpy).view(np.uint16)):#06x}"
     if dtype.is_float:
         text = _float_text(float(value), dtype)
     else:

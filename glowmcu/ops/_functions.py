@@ -330,12 +330,15 @@ ACTIVATIONS = {
 }
 
 
+HALVES = (dtypes.F16, dtypes.BF16)
+
+
 def _cast(dtype: dtypes.DType) -> Fn:
     """Numbers out of range saturate and NaN becomes the lowest integer; integers wrap."""
     if dtype is dtypes.BOOL:
         return Fn(1, _every("{a} != 0"), lambda x: x != 0, result=dtype)
     if dtype.is_float:
-        return Fn(1, _every(f"({dtype.c}){{a}}"), lambda x: x.astype(dtype.numpy), result=dtype)
+        return _cast_to_real(dtype)
     low, high = f"{float(dtype.low)}", f"{float(dtype.high + 1)}"
     top = dtype.c.upper().removesuffix("_T") + "_MAX"
     bottom = dtype.c.upper().removesuffix("_T") + "_MIN" if dtype.kind == "int" else "0"
@@ -355,6 +358,20 @@ def _cast(dtype: dtypes.DType) -> Fn:
     return Fn(1, {**_every(whole), "float": real}, cast, result=dtype, header=header)
 
 
+def _cast_to_real(dtype: dtypes.DType) -> Fn:
+    """Casts to the 16-bit formats go by way of float."""
+    c = _every(f"({dtype.c}){{a}}")
+    if dtype in HALVES:
+        c = _every(f"gm_f32_to_{dtype}((float){{a}})")
+    elif dtype is dtypes.F32:
+        c |= {half.name: f"gm_{half}_to_f32({{a}})" for half in HALVES}
+
+    def cast(x: Array) -> Array:
+        return (x.astype(np.float32) if dtype in HALVES else x).astype(dtype.numpy)
+
+    return Fn(1, c, cast, result=dtype, header="gm_half.h")
+
+
 def _quantize(dtype: dtypes.DType) -> Fn:
     """quantize(x, scale, zero point), ONNX QuantizeLinear."""
 
@@ -371,11 +388,10 @@ def _quantize(dtype: dtypes.DType) -> Fn:
     return Fn(3, _real(text), numpy, result=dtype, header="gm_quantize.h")
 
 
-STORABLE = tuple(t for t in dtypes.ALL if t not in (dtypes.F16, dtypes.BF16))
 QUANTIZABLE = (dtypes.I8, dtypes.U8, dtypes.I16, dtypes.U16, dtypes.I32)
 
 CONVERSIONS = {
-    **{f"cast_{t}": _cast(t) for t in STORABLE},
+    **{f"cast_{t}": _cast(t) for t in dtypes.ALL},
     **{f"quantize_{t}": _quantize(t) for t in QUANTIZABLE},
     "dequantize": Fn(
         3,

@@ -65,7 +65,8 @@ class Fn:
     """An element-wise function.
 
     arity     number of arguments
-    c         C expression by the kind of the arguments (float, int, uint, bool). Placeholders:
+    c         C expression by the kind of the arguments (float, int, uint, bool; the 16-bit float
+              formats by name). Placeholders:
               {a} {b} {c} arguments, {f} suffix of float names and literals, {T} the C type,
               {U} the unsigned type to wrap in, {BITS} bits of T; integer results are cast to T
     numpy     the same with numpy; None for a function that is given by `steps`

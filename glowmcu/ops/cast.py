@@ -10,7 +10,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._functions import FUNCTIONS, STORABLE
+from glowmcu.ops._functions import FUNCTIONS, HALVES
 from glowmcu.ops._program import Input, Step, run
 from glowmcu.ops.base import Example, Op, f32, onnx_op
 from glowmcu.ops.elementwise import Elementwise
@@ -37,6 +37,12 @@ class Cast(Op):
         Example((f32(17),), {"dtype": dtypes.I64}, low=-1e19, high=1e19),
         Example((f32(17),), {"dtype": dtypes.BOOL}),
         Example((f32(17),), {"dtype": dtypes.F64}),
+        Example((f32(33),), {"dtype": dtypes.F16}, low=-1e-4, high=1e-4),
+        Example((f32(33),), {"dtype": dtypes.F16}, low=-7e4, high=7e4),
+        Example((TensorType(dtypes.F16, (9,)),), {"dtype": dtypes.F32}, low=-1e-4, high=1e-4),
+        Example((TensorType(dtypes.F16, (9,)),), {"dtype": dtypes.F32}, low=-1e4, high=1e4),
+        Example((f32(9),), {"dtype": dtypes.BF16}),
+        Example((TensorType(dtypes.BF16, (9,)),), {"dtype": dtypes.F32}),
         Example((TensorType(dtypes.I64, (9,)),), {"dtype": dtypes.I8}, low=-999, high=999),
         Example((TensorType(dtypes.I32, (9,)),), {"dtype": dtypes.F32}, low=-999, high=999),
         Example((TensorType(dtypes.BOOL, (9,)),), {"dtype": dtypes.I64}, low=0, high=2),
@@ -45,7 +51,7 @@ class Cast(Op):
 
 @onnx_op("Cast")
 def import_cast(node: OnnxNode) -> Value:
-    """Among float32, float64, integers and bool; out of range, real numbers saturate."""
+    """Among floats of 16, 32 and 64 bits, integers and bool; integers saturate."""
     node.attr("saturate")
     node.attr("round_mode")
     return _cast(node, _dtype(node, int(node.attr("to"))))
@@ -63,13 +69,8 @@ def _cast(node: OnnxNode, dtype: DType) -> Value:
     x = node.value(0)
     if x.type.dtype is dtype and x.type.quant is None:
         return x
-    for type_ in (dtype, x.type.dtype):
-        if type_ not in STORABLE:
-            node.fail(
-                f"elements of type {type_}",
-                why="the C code computes in float32, float64, integers and bool",
-                hint="convert the model to float32",
-            )
+    if {dtype, x.type.dtype} & set(HALVES) and dtypes.F32 not in (dtype, x.type.dtype):
+        x = node.apply(Cast(dtypes.F32), x, suffix="f32").output
     return node.apply(Cast(dtype), x).output
 
 

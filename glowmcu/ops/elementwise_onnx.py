@@ -10,7 +10,7 @@ import numpy as np
 from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.graph.graph import Value
-from glowmcu.ops._functions import FUNCTIONS
+from glowmcu.ops._functions import FUNCTIONS, HALVES
 from glowmcu.ops._program import Fn
 from glowmcu.ops.base import onnx_op
 from glowmcu.ops.cast import Cast
@@ -40,6 +40,9 @@ def elementwise(node: OnnxNode, fn: str, *inputs: Value, suffix: str = "") -> Va
             hint="convert the model with onnx.version_converter to opset 13 or later",
         )
     node.attr("consumed_inputs")
+    halves = [x.type.dtype for x in inputs if x.type.dtype in HALVES]
+    if halves and fn != "identity":
+        return _in_float32(node, fn, inputs, halves[0], suffix)
     _require_known_type(node, fn, inputs[FUNCTIONS[fn].typed_by].type)
     try:
         return node.apply(Elementwise(fn), *inputs, suffix=suffix).output
@@ -47,15 +50,23 @@ def elementwise(node: OnnxNode, fn: str, *inputs: Value, suffix: str = "") -> Va
         node.fail(f"the operands do not fit together: {error}")
 
 
+def _in_float32(
+    node: OnnxNode, fn: str, inputs: tuple[Value, ...], half: dtypes.DType, suffix: str
+) -> Value:
+    """Compute on 16-bit floats: in float32, then rounded."""
+    wide = [
+        _as_type(node, x, dtypes.F32, f"{suffix}.operand{n}") if x.type.dtype in HALVES else x
+        for n, x in enumerate(inputs)
+    ]
+    if FUNCTIONS[fn].result is not None:
+        return elementwise(node, fn, *wide, suffix=suffix)
+    y = elementwise(node, fn, *wide, suffix=f"{suffix}.f32")
+    return node.apply(Cast(half), y, suffix=suffix).output
+
+
 def _require_known_type(node: OnnxNode, fn: str, type_: TensorType) -> None:
     while FUNCTIONS[fn].steps:
         fn = FUNCTIONS[fn].steps[0].fn
-    if type_.dtype in (dtypes.F16, dtypes.BF16):
-        node.fail(
-            f"elements of type {type_.dtype}",
-            why="the C code computes in float32, float64, integers and bool",
-            hint="convert the model to float32",
-        )
     if not FUNCTIONS[fn].c.get(type_.dtype.kind):
         node.fail(f"elements of type {type_.dtype}", why="ONNX does not define it for them")
 

@@ -15,7 +15,7 @@ from glowmcu.core.literal import c_literal
 from glowmcu.core.types import Array
 from glowmcu.errors import UnsupportedError
 from glowmcu.instr.instruction import Ins, Instruction, Out
-from glowmcu.ops._functions import FUNCTIONS
+from glowmcu.ops._functions import FUNCTIONS, HALVES
 from glowmcu.ops._program import Arg, Input, Literal, Program, Step, Temp, result_types, run
 from glowmcu.targets.kernel import Kernel
 
@@ -127,8 +127,8 @@ def _expressions(i: Map) -> Iterator[dict[str, str]]:
 
 def expression(step: Step, operand: DType, result: DType) -> str:
     """Return the C expression of a step that computes on `operand` and gives `result`."""
-    text = FUNCTIONS[step.fn].c.get(operand.kind, "")
-    if not text or operand in (dtypes.F16, dtypes.BF16):
+    text = FUNCTIONS[step.fn].c.get(operand.name if operand in HALVES else operand.kind, "")
+    if not text:
         raise UnsupportedError(
             f"the function {step.fn} is not available for elements of type {operand}",
             hint="convert the model to float32, or cast around the operation",
