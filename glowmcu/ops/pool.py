@@ -11,7 +11,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import multiplier_of
 from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import DoesNotFitError
-from glowmcu.graph.graph import Value
+from glowmcu.graph.graph import Value, apply
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops._linear import require_real
@@ -19,9 +19,18 @@ from glowmcu.ops._requantize import is_requantizable, requantized
 from glowmcu.ops._window import Pads, Pair, Sliding, Window, extent, sliding, taps
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
 from glowmcu.ops.elementwise import Elementwise
-from glowmcu.ops.pool2d import AveragePoolF32, AveragePoolS8, MaxPoolF32, MaxPoolS8, counts
+from glowmcu.ops.lut import emit_lut
+from glowmcu.ops.pool2d import (
+    AveragePoolF32,
+    AveragePoolS8,
+    MaxPoolF32,
+    MaxPoolIndicesF32,
+    MaxPoolS8,
+    counts,
+    max_and_places,
+)
 from glowmcu.ops.reshape import Reshape
-from glowmcu.ops.transpose import to_nchw, to_nhwc
+from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
 
 
 class Pool2D(Op):
@@ -54,7 +63,8 @@ class Pool2D(Op):
     def reference(self, x: Array) -> Array:
         window = self.window(x.shape)
         if self.kind == "max":
-            y: Array = np.maximum.reduce([v for _, _, v in taps(x, window, -np.inf)])
+            lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+            y: Array = np.maximum.reduce([v for _, _, v in taps(x, window, lowest)])
             return y
         total = np.sum([v for _, _, v in taps(x, window, 0)], axis=0, dtype=x.dtype)
         return (total / counts(window, self._counted())[..., None]).astype(x.dtype)
@@ -91,15 +101,28 @@ class Pool2D(Op):
 
     def _lower_max(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
         y = b.result()
-        if x.type.quant is None:
+        if x.type.dtype == dtypes.F32:
             b.emit(MaxPoolF32(y=y, x=x, **geometry))
             return y
+        if x.type.dtype == dtypes.U8:
+            return self._lower_unsigned(b, x, geometry)
         if x.type.quant == y.type.quant:
             b.emit(MaxPoolS8(y=y, x=x, **geometry))
             return y
         found = b.activation(x.type.with_shape(y.type.shape))
         b.emit(MaxPoolS8(y=found, x=x, **geometry))
         return requantized(b, found, y.type)
+
+    def _lower_unsigned(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
+        """Emit the maximum of bytes: the order of uint8 is that of int8 with the top bit turned."""
+        y = b.result()
+        turned = np.arange(256, dtype=np.uint8) ^ 0x80
+        signed = b.activation(TensorType(dtypes.I8, x.type.shape))
+        found = b.activation(TensorType(dtypes.I8, y.type.shape))
+        emit_lut(b, signed, x, turned)
+        b.emit(MaxPoolS8(y=found, x=signed, **geometry))
+        emit_lut(b, y, found, turned)
+        return y
 
     def _lower_average(
         self, b: Builder, x: Buffer, window: Window, geometry: dict[str, int]
@@ -193,6 +216,38 @@ class Pool2D(Op):
     )
 
 
+class MaxPoolIndices2D(Op):
+    """Maxima over windows of NHWC x, and their places (int64) in x as [N, C, H, W]."""
+
+    pool: Pool2D
+    column_major: bool = False
+
+    def infer(self, x: TensorType) -> tuple[TensorType, TensorType]:
+        y = self.pool.infer(x)
+        return y, TensorType(dtypes.I64, y.shape)
+
+    def reference(self, x: Array) -> tuple[Array, Array]:
+        return max_and_places(x, self.pool.window(x.shape), column_major=self.column_major)
+
+    def lower(self, b: Builder, x: Buffer) -> tuple[Buffer, Buffer]:
+        y, indices = b.result(0), b.result(1)
+        window = self.pool.window(x.type.shape)
+        if counts(window, (0, 0, 0, 0)).min() == 0:
+            raise DoesNotFitError(f"'{b.name}' looks at windows that lie in the padding only")
+        geometry = window.attributes(x.type.shape[0]) | {"channels": x.type.shape[3]}
+        order = int(self.column_major)
+        b.emit(MaxPoolIndicesF32(y=y, indices=indices, x=x, **geometry, column_major=order))
+        return y, indices
+
+    examples = (
+        Example((f32(2, 5, 6, 3),), {"pool": Pool2D("max", (2, 2), (2, 2), (1, 0, 0, 0))}),
+        Example(
+            (f32(1, 7, 4, 2),),
+            {"pool": Pool2D("max", (3, 2), dilations=(2, 1)), "column_major": True},
+        ),
+    )
+
+
 def _ceil_extra(size: int, kernel: int, s: Sliding, axis: int) -> int:
     """Return how far ONNX ceil_mode lets the last window reach beyond the padding.
 
@@ -206,8 +261,8 @@ def _ceil_extra(size: int, kernel: int, s: Sliding, axis: int) -> int:
     return max((output - 1) * stride + span - size - begin - end, 0)
 
 
-def _pooled(node: Any, x: Value, kind: str, *, suffix: str = "", inclusive: bool = False) -> Value:
-    """Apply a window pool with the attributes of `node` to NCHW (or NCL) x."""
+def _read(node: Any, x: Value, kind: str, *, inclusive: bool = False) -> Pool2D:
+    """Read the attributes of a window pool of NCHW (or NCL) x."""
     spatial = x.type.rank - 2
     kernel = tuple(int(k) for k in node.attr("kernel_shape") or ())
     if spatial not in (1, 2) or len(kernel) != spatial:
@@ -223,13 +278,11 @@ def _pooled(node: Any, x: Value, kind: str, *, suffix: str = "", inclusive: bool
     k0, k1 = (1, *kernel)[-2:]
     e0, e1 = (0, *extra)[-2:]
     inclusive = bool(inclusive or node.attr("count_include_pad", 0))
-    op = Pool2D(kind, (k0, k1), strides, pads, dilations, inclusive, (e0, e1))
-    return _on_image(node, x, op, suffix)
+    return Pool2D(kind, (k0, k1), strides, pads, dilations, inclusive, (e0, e1))
 
 
 def _on_image(node: Any, x: Value, op: Pool2D, suffix: str = "") -> Value:
     """Apply a pool to NCHW x, or to NCL x as an image of one row."""
-    require_real(node, x)
     rank = x.type.rank
     perm = (0, *range(2, rank), 1)
     image = to_nhwc(node, x)
@@ -242,19 +295,44 @@ def _on_image(node: Any, x: Value, op: Pool2D, suffix: str = "") -> Value:
     return to_nchw(node, node.apply(Reshape(shape), y, suffix=suffix, perm=perm).output, suffix)
 
 
+def _with_indices(node: Any, x: Value, op: Pool2D) -> tuple[Value, ...]:
+    """Apply MaxPoolIndices2D to NCHW (or NCL) x; an image of one row has the same places."""
+    require_real(node, x)
+    if x.type.quant is not None:
+        node.fail("the output Indices of quantized values")
+    n, c = x.shape[:2]
+    image = node.apply(Reshape((n, c, *(1, *x.shape[2:])[-2:])), x, suffix="x").output
+    both = MaxPoolIndices2D(op, bool(node.attr("storage_order", 0)))
+    found = node.apply(both, to_nhwc(node, image), suffix="nhwc", outputs=2).outputs
+    results = []
+    for index, value in enumerate(found):
+        name = node.output_names[index] or f"{node.label}.{index}"
+        moved = apply(Transpose((0, 3, 1, 2)), value, name=f"{name}.nchw", origin=(node.label,))
+        shape = (n, c, *value.shape[1:3][-(x.type.rank - 2) :])
+        reshape = Reshape(shape)
+        results.append(apply(reshape, moved.output, name=name, origin=(node.label,)).output)
+    return tuple(results)
+
+
 @onnx_op("MaxPool")
 def import_max_pool(node: Any) -> Value | tuple[Value, ...]:
-    """One and two spatial dimensions, every attribute; the output Indices is not supported."""
-    if len(node.output_names) > 1 and node.output_names[1]:
-        node.fail("the output Indices", why="the positions of maxima are not kept")
+    """One and two spatial dimensions, every attribute, float and 8-bit elements, Indices."""
+    x = node.value(0)
+    op = _read(node, x, "max")
     node.attr("storage_order")
-    return _pooled(node, node.value(0), "max")
+    if len(node.output_names) > 1 and node.output_names[1]:
+        return _with_indices(node, x, op)
+    if x.type.dtype not in (dtypes.I8, dtypes.U8):
+        require_real(node, x)
+    return _on_image(node, x, op)
 
 
 @onnx_op("AveragePool")
 def import_average_pool(node: Any) -> Value:
     """One and two spatial dimensions, every attribute."""
-    return _pooled(node, node.value(0), "average")
+    x = node.value(0)
+    require_real(node, x)
+    return _on_image(node, x, _read(node, x, "average"))
 
 
 @onnx_op("GlobalMaxPool", "GlobalAveragePool")
@@ -267,6 +345,7 @@ def import_global_pool(node: Any) -> Value:
 def _global(node: Any, x: Value, kind: str, suffix: str = "") -> Value:
     if x.type.rank < 3:
         node.fail(f"a global pool needs spatial dimensions, the input has rank {x.type.rank}")
+    require_real(node, x)
     spatial = x.shape[2:]
     kernel = (spatial[0], spatial[1]) if len(spatial) == 2 else (1, math.prod(spatial))
     return _on_image(node, x, Pool2D(kind, kernel), suffix)
@@ -276,6 +355,7 @@ def _global(node: Any, x: Value, kind: str, suffix: str = "") -> Value:
 def import_lp_pool(node: Any) -> Value:
     """Any p: the p-th root of a sum of powers, as an average times the number of taps."""
     x, p = node.value(0), float(node.attr("p", 2))
+    require_real(node, x)
     dtype = x.type.dtype.numpy
     power = node.constant(np.asarray(p, dtype), "p")
     root = node.constant(np.asarray(1.0 / p, dtype), "root")
@@ -285,7 +365,7 @@ def import_lp_pool(node: Any) -> Value:
         mean = _global(node, raised, "average", "mean")
         taps_ = math.prod(x.shape[2:])
     else:
-        mean = _pooled(node, raised, "average", suffix="mean", inclusive=True)
+        mean = _on_image(node, raised, _read(node, x, "average", inclusive=True), "mean")
         taps_ = math.prod(int(k) for k in node.attr("kernel_shape"))
     count = node.constant(np.asarray(taps_, dtype), "count")
     total = node.apply(Elementwise("mul"), mean, count, suffix="sum").output

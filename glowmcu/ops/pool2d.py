@@ -77,6 +77,38 @@ class MaxPoolS8(WindowInstruction):
         return y
 
 
+class MaxPoolIndicesF32(WindowInstruction):
+    """y = max of the taps inside the image, NHWC, and its place in NCHW order, the first of equals.
+
+    column_major  1: the place counts down columns first (ONNX storage_order)
+    """
+
+    y: Out
+    indices: Out
+    x: In
+    channels: int
+    column_major: int
+
+    kernels = (Kernel("gm_max_pool_indices_f32", core=True),)
+
+    def reference(self, x: Array) -> tuple[Array, Array]:
+        return max_and_places(x, self.window, column_major=bool(self.column_major))
+
+
+def max_and_places(x: Array, window: Window, *, column_major: bool) -> tuple[Array, Array]:
+    """Return maxima over NHWC x and their places in [batch][channels][height][width]."""
+    h, w, channels = x.shape[1:]
+    rows, cols = np.indices((h, w))
+    plane = (cols * h + rows if column_major else rows * w + cols)[None, :, :, None]
+    images = np.arange(x.shape[0])[:, None, None, None] * channels + np.arange(channels)
+    places = images * h * w + np.broadcast_to(plane, x.shape)
+    values = np.stack([v for _, _, v in taps(x, window, -np.inf)])
+    found = np.stack([v for _, _, v in taps(places, window, 0)])
+    best = values.argmax(axis=0)[None]
+    y = np.take_along_axis(values, best, 0)[0]
+    return y, np.take_along_axis(found, best, 0)[0].astype(np.int64)
+
+
 class AveragePoolF32(WindowInstruction):
     """y = sum of the taps inside the image / taps that count, NHWC."""
 
@@ -122,6 +154,4 @@ class AveragePoolS8(WindowInstruction):
         total = np.sum([v - self.fill for _, _, v in taps(wide, self.window, self.fill)], axis=0)
         index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
         m = multiplier[index][..., None]
-        return requantize(
-            total, m, self.shift, self.zero_point, self.low, self.high, average=True
-        )
+        return requantize(total, m, self.shift, self.zero_point, self.low, self.high, average=True)

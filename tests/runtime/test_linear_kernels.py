@@ -15,7 +15,7 @@ from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.conv_transpose import ConvTranspose2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.matmul import MatMul
-from glowmcu.ops.pool import Pool2D
+from glowmcu.ops.pool import MaxPoolIndices2D, Pool2D
 
 pytestmark = pytest.mark.cc
 
@@ -74,6 +74,7 @@ def all_cases() -> Iterator[Case]:
     yield from cases_of(Dense, Dense.examples, MODES)
     yield from cases_of(ConvTranspose2D, ConvTranspose2D.examples, MODES)
     yield from cases_of(MatMul, MatMul.examples, MODES)
+    yield from cases_of(MaxPoolIndices2D, MaxPoolIndices2D.examples, MODES)
     yield from cases_of(Pool2D, Pool2D.examples, MODES)
     yield from cases_of(Pool2D, random_pools(60), ("general", "in_place"), seed=9)
     yield from cases_of(Conv2D, Conv2D.examples, MODES)

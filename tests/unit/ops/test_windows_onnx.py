@@ -132,9 +132,22 @@ def test_lp_pool() -> None:
         run("LpPool", {"x": real(1, 2, 6, 5)}, kernel_shape=[3, 2], p=p, tolerance=TOLERANCE)
 
 
-def test_max_pool_of_plain_integers_is_refused_with_a_sentence() -> None:
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_max_pool_of_bytes(dtype: Any) -> None:
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x = RNG.integers(low, high + 1, (1, 2, 5, 6)).astype(dtype)
+    run("MaxPool", {"x": x}, kernel_shape=[2, 3], pads=[1, 1, 0, 1])
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(("x", "attributes"), POOLS)
+def test_max_pool_indices(x: tuple[int, ...], attributes: dict[str, Any], order: int) -> None:
+    run("MaxPool", {"x": real(*x)}, outputs=2, storage_order=order, **attributes)
+
+
+def test_pool_of_doubles_is_refused_with_a_sentence() -> None:
     with pytest.raises(GlowmcuError, match="without quantization"):
-        run("MaxPool", {"x": np.zeros((1, 1, 4, 4), np.uint8)}, kernel_shape=[2, 2])
+        run("AveragePool", {"x": np.zeros((1, 1, 4, 4))}, kernel_shape=[2, 2], oracle="reference")
 
 
 @pytest.mark.parametrize(
