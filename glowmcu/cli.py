@@ -34,16 +34,30 @@ class Shape(click.ParamType[Any]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, tuple[int, ...]]:
         """Parse one --shape option."""
-        if isinstance(value, tuple):
-            return value
-        name, separator, dims = str(value).rpartition("=")
+        name, _, dims = str(value).rpartition("=")
         try:
-            shape = tuple(int(d) for d in dims.replace("x", ",").split(",")) if dims else ()
+            shape = tuple(int(d) for d in dims.replace("x", ",").split(","))
         except ValueError:
-            shape = ()
-        if not separator or not name or not shape or min(shape) < 0:
+            shape = (-1,)
+        if not name or min(shape) < 0:
             self.fail(f"'{value}' is not of the form NAME=1,3,32,32", param, ctx)
         return name, shape
+
+
+class Fixed(click.ParamType[Any]):
+    """NAME=16000 as (name, number)."""
+
+    name = "NAME=NUMBER"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, float | int]:
+        """Parse one --fix-input option."""
+        name, _, text = str(value).rpartition("=")
+        for number in (int, float):
+            try:
+                return name, number(text)
+            except ValueError:
+                continue
+        return self.fail(f"'{value}' is not of the form NAME=16000", param, ctx)
 
 
 def model_options(function: F) -> F:
@@ -62,6 +76,13 @@ def model_options(function: F) -> F:
             type=Shape(),
             multiple=True,
             help="Bind an input's shape, or a dimension symbol (NAME=100). Repeatable.",
+        ),
+        click.option(
+            "--fix-input",
+            "fix_inputs",
+            type=Fixed(),
+            multiple=True,
+            help="Make an input a constant, so that what depends on it folds. Repeatable.",
         ),
         click.option(
             "--quantize",
@@ -115,6 +136,7 @@ def make_options(values: dict[str, Any]) -> Options:
         target=values["target"],
         quantize=values["quantize"],
         shapes=dict(values["shapes"]),
+        fix_inputs=dict(values["fix_inputs"]),
         specialize=values["specialize"],
         share=not values["no_share"],
         ram_limit=values["ram_limit"],

@@ -82,7 +82,7 @@ def compile_network(
     _check_names(trace, options)
     machine = target(options.target)
     progress("importing")
-    imported = frontend.load(model, options.shapes)
+    imported = frontend.load(model, options.shapes, options.fix_inputs)
     name = check_model_name(options.name) if options.name else model_name(imported.name)
 
     progress("simplifying the graph")
@@ -138,7 +138,7 @@ def _quantized(graph: Graph, calibration: Samples | None, progress: Progress) ->
 
 def _check_names(trace: Trace, options: Options) -> None:
     """Refuse names of passes that do not exist, with the ones that do."""
-    known = [p.name for p in (*GRAPH_PASSES, *function_passes(options))] + ["plan"]
+    known = [p.name for p in GRAPH_PASSES] + [p.name for p in function_passes(options)] + ["plan"]
     asked = {*trace.print_after, *trace.skip} - {"all"}
     asked |= {trace.stop_after} if trace.stop_after else set()
     for name in sorted(asked - set(known)):

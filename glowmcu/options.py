@@ -18,6 +18,7 @@ class Options:
     target       a name from `glowmcu targets`
     quantize     none: keep the model's types; int8: quantize with calibration data
     shapes       input or dimension name -> shape; `{"x": (1, 3, 32, 32)}` or `{"time": (100,)}`
+    fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
     specialize   which layers get their own constant-parameter copy of a kernel
     share        reuse memory of dead buffers in place and by views (off: for bisecting)
     ram_limit    bytes of arena that must not be exceeded; None: no limit
@@ -28,6 +29,7 @@ class Options:
     target: str = "host"
     quantize: Literal["none", "int8"] = "none"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    fix_inputs: Mapping[str, float | int] = field(default_factory=dict)
     optimize: Optimize = "balanced"
     specialize: Specialize = "hot"
     share: bool = True
