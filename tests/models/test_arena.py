@@ -23,23 +23,20 @@ from glowmcu.memory.plan import plan
 from glowmcu.passes import GRAPH_PASSES
 from glowmcu.targets.target import target
 
-MODELS = Path(__file__).parents[3] / "shared" / "mlperf_tiny" / "models"
 ARENAS = {"kws_int8": 9344, "vww_int8": 39216, "ic_int8": 34400, "ww_int8": 3840, "ad_int8": 768}
 
-pytestmark = pytest.mark.skipif(not MODELS.exists(), reason="the MLPerf Tiny models are not here")
 
-
-def lowered(name: str) -> Function:
-    graph = frontend.load(MODELS / f"{name}.onnx", {}).graph
+def lowered(path: Path) -> Function:
+    graph = frontend.load(path, {}).graph
     for item in GRAPH_PASSES:
         graph = item.run(graph)
-    function = lower(graph, schedule(graph), name)
+    function = lower(graph, schedule(graph), path.stem)
     return select_kernels(stack_maps(function), target("cortex-m4"))
 
 
 @pytest.mark.parametrize("name", ARENAS)
-def test_the_arena_is_small_and_the_plan_sound(name: str) -> None:
-    plain = lowered(name)
+def test_the_arena_is_small_and_the_plan_sound(shared: Path, name: str) -> None:
+    plain = lowered(shared / "mlperf_tiny" / "models" / f"{name}.onnx")
     function = plain
     for item in FUNCTION_PASSES:
         function = item.run(function)

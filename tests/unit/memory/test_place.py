@@ -11,8 +11,6 @@ import pytest
 
 from glowmcu.memory.place import Problem, make_problem, place, stack_height, whole_buffers
 
-TRACES = Path(__file__).parents[4] / "shared" / "reference" / "allocator_traces.txt"
-
 
 def interval_problem(sizes: list[int], spans: list[tuple[int, int]], align: int = 1) -> Problem:
     moments = [
@@ -50,12 +48,12 @@ def brute_force(problem: Problem) -> int:
     return best
 
 
-def read_traces() -> list[tuple[str, Problem]]:
+def read_traces(path: Path) -> list[tuple[str, Problem]]:
     found: list[tuple[str, Problem]] = []
     name, align, clock = "", 1, 0
     sizes: dict[str, int] = {}
     spans: dict[str, tuple[int, int]] = {}
-    for line in TRACES.read_text().splitlines():
+    for line in path.read_text().splitlines():
         match line.split():
             case ["MODEL", model]:
                 name, clock, sizes, spans = model, 0, {}, {}
@@ -71,9 +69,11 @@ def read_traces() -> list[tuple[str, Problem]]:
     return found
 
 
-@pytest.mark.skipif(not TRACES.exists(), reason="the recorded allocation traces are not here")
-def test_recorded_traces_are_placed_without_waste() -> None:
-    traces = read_traces()
+def test_recorded_traces_are_placed_without_waste(shared: Path) -> None:
+    path = shared / "reference" / "allocator_traces.txt"
+    if not path.exists():
+        pytest.skip("the recorded allocation traces are not there")
+    traces = read_traces(path)
     start = time.perf_counter()
     results = [place(problem) for _, problem in traces]
     seconds = time.perf_counter() - start
