@@ -30,6 +30,7 @@ typedef struct {
     int32_t out_channels; /* output channels of one group */
     float low;            /* clamp of y; infinities where there is none */
     float high;
+    int32_t descending; /* not used here */
 } gm_conv2d_f32_direct_t;
 
 /* Returns the products of one window: x and w at the start of a group, iy and ix its first tap. */

@@ -33,6 +33,7 @@ typedef struct {
     int32_t zero_point;   /* of y */
     int32_t low;          /* clamp of y, -128 <= low <= high <= 127 */
     int32_t high;
+    int32_t descending; /* not used here */
 } gm_conv2d_s8_direct_t;
 
 /* Returns the products of one window: x and w at the start of a group, iy and ix its first tap. */
