@@ -88,20 +88,20 @@ def network(op: type[Op], example: Example, name: str) -> tuple[Graph, dict[str,
 
 
 @cache
-def compiled(name: str, index: int) -> Compiled:
-    op = Op.registry[name]
+def compiled(name: str, index: int, machine: str = "host") -> Compiled:
+    op, processor = Op.registry[name], target(machine)
     example = op.examples[index]
     label = f"{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', name).lower()}_{index}"
     graph, feeds = network(op, example, label)
-    function = select_kernels(lower(graph, graph.nodes(), label), target("host"))
+    function = select_kernels(lower(graph, graph.nodes(), label), processor)
     verify(function)
     for item in FUNCTION_PASSES:
         function = item.run(function)
         verify(function)
-    layout = plan(function, target("host").align)
+    layout = plan(function, processor.align)
     check(function, layout)
     options = Options(name=label, specialize="all" if index % 2 else "none")
-    unit = emit(function, layout, target("host"), options, ModelInfo(label))
+    unit = emit(function, layout, processor, options, ModelInfo(label))
     return Compiled(example, graph, feeds, function, layout, unit)
 
 
