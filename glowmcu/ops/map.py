@@ -141,7 +141,10 @@ def expression(step: Step, operand: DType, result: DType) -> str:
         U="uint64_t" if operand.bits == 64 else "uint32_t",
         BITS=operand.bits,
     )
-    return text if result.is_float else f"({result.c})({text})"
+    text = _BARE.sub(r"\1\2", text)
+    if result.is_float or text.startswith((f"({result.c})", "gm_quantize", "gm_to_")):
+        return text
+    return f"({result.c})({text})"
 
 
 def _argument(arg: Arg) -> str:
@@ -154,6 +157,8 @@ def _argument(arg: Arg) -> str:
     return c_literal(arg.value, arg.dtype)
 
 
+_BARE = re.compile(r"(\(|, )\((-[\w.]+)\)(?=[,)])")
+"""A negative literal that is a whole argument needs no parentheses."""
 _CALL = re.compile(r"\b([a-z]\w*)\(|\b(INFINITY|NAN)\b")
 
 

@@ -31,20 +31,21 @@ GM_INLINE int8_t gm_add_one_s8(const gm_add_s8_t *p, int32_t a, int32_t b)
 /* One run of `cols` elements: a row of an image, or all of a tensor. */
 GM_INLINE void gm_add_s8_row(const gm_add_s8_t *p, int8_t *y, const int8_t *a, const int8_t *b)
 {
-    const int32_t step = p->b_col;
+    const gm_add_s8_t k = *p; /* stores to y cannot change a copy */
+    const int32_t step = k.b_col;
     int32_t i = 0;
-    for (; i + 4 <= p->cols; i += 4) {
-        const int8_t y0 = gm_add_one_s8(p, a[i], b[i * step]);
-        const int8_t y1 = gm_add_one_s8(p, a[i + 1], b[(i + 1) * step]);
-        const int8_t y2 = gm_add_one_s8(p, a[i + 2], b[(i + 2) * step]);
-        const int8_t y3 = gm_add_one_s8(p, a[i + 3], b[(i + 3) * step]);
+    for (; i + 4 <= k.cols; i += 4) {
+        const int8_t y0 = gm_add_one_s8(&k, a[i], b[i * step]);
+        const int8_t y1 = gm_add_one_s8(&k, a[i + 1], b[(i + 1) * step]);
+        const int8_t y2 = gm_add_one_s8(&k, a[i + 2], b[(i + 2) * step]);
+        const int8_t y3 = gm_add_one_s8(&k, a[i + 3], b[(i + 3) * step]);
         y[i] = y0;
         y[i + 1] = y1;
         y[i + 2] = y2;
         y[i + 3] = y3;
     }
-    for (; i < p->cols; i++) {
-        y[i] = gm_add_one_s8(p, a[i], b[i * step]);
+    for (; i < k.cols; i++) {
+        y[i] = gm_add_one_s8(&k, a[i], b[i * step]);
     }
 }
 

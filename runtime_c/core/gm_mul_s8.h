@@ -32,16 +32,17 @@ GM_INLINE int8_t gm_mul_one_s8(const gm_mul_s8_t *p, int32_t a, int32_t b)
 /* One run of `cols` elements: a row of an image, or all of a tensor. */
 GM_INLINE void gm_mul_s8_row(const gm_mul_s8_t *p, int8_t *y, const int8_t *a, const int8_t *b)
 {
-    const int32_t step = p->b_col;
+    const gm_mul_s8_t k = *p; /* stores to y cannot change a copy */
+    const int32_t step = k.b_col;
     int32_t i = 0;
-    for (; i + 2 <= p->cols; i += 2) {
-        const int8_t y0 = gm_mul_one_s8(p, a[i], b[i * step]);
-        const int8_t y1 = gm_mul_one_s8(p, a[i + 1], b[(i + 1) * step]);
+    for (; i + 2 <= k.cols; i += 2) {
+        const int8_t y0 = gm_mul_one_s8(&k, a[i], b[i * step]);
+        const int8_t y1 = gm_mul_one_s8(&k, a[i + 1], b[(i + 1) * step]);
         y[i] = y0;
         y[i + 1] = y1;
     }
-    if (i < p->cols) {
-        y[i] = gm_mul_one_s8(p, a[i], b[i * step]);
+    if (i < k.cols) {
+        y[i] = gm_mul_one_s8(&k, a[i], b[i * step]);
     }
 }
 
