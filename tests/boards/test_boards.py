@@ -214,3 +214,16 @@ def test_several_networks_run_in_one_image(toy: MakeToy, qemu: None) -> None:
     assert second.outputs[2]["total"] == second.trace[2][1][0] == -7
     assert first.outputs[1]["total"] == feeds(2)[1]["q"].sum(dtype=np.int32) + 42
     assert min(second.instructions[2]) > 0
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("name", ["mps2-an386", "mps2-an505", "mps3-an547"])
+def test_code_for_a_smaller_core_runs_as_such_on_a_larger_one(
+    name: str, toy: MakeToy, qemu: None
+) -> None:
+    small, large = (
+        run_on_board(toy(compiled_for=target), board(name), feeds(2), profile=True)
+        for target in ("cortex-m0", board(name).target)
+    )
+    np.testing.assert_array_equal(small.outputs[1]["total"], large.outputs[1]["total"])
+    assert small.instructions[0][0] > 2 * large.instructions[0][0]  # it has no FPU
