@@ -15,11 +15,32 @@ GM_INLINE int32_t gm_clamp_s32(int32_t value, int32_t low, int32_t high)
     return value > high ? high : value;
 }
 
+#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+/* No multiplication with a result of 64 bits; define it for any other processor without one. */
+#define GM_NO_LONG_MULTIPLY
+#endif
+
+#if defined(GM_NO_LONG_MULTIPLY)
+/* (acc * multiplier + 2^31) >> 32 from four products of 16 bits; the multiplier is 0 or more. */
+GM_OUTLINE int32_t gm_mulh_round_s32(int32_t acc, int32_t multiplier)
+{
+    const int32_t a_high = acc >> 16;
+    const int32_t a_low = acc & 0xFFFF;
+    const int32_t m_high = multiplier >> 16;
+    const int32_t m_low = multiplier & 0xFFFF;
+    const uint32_t low = (uint32_t)a_low * (uint32_t)m_low;
+    const int32_t x = a_low * m_high + (int32_t)(low >> 16); /* below 2^31 */
+    const int32_t y = a_high * m_low;
+    const int32_t carry = ((x & 0xFFFF) + (y & 0xFFFF) + 0x8000) >> 16;
+    return a_high * m_high + (x >> 16) + (y >> 16) + carry;
+}
+#else
 /* (acc * multiplier + 2^31) >> 32, round half up; |result| < 2^30. */
 GM_INLINE int32_t gm_mulh_round_s32(int32_t acc, int32_t multiplier)
 {
     return (int32_t)(((int64_t)acc * multiplier + INT64_C(0x80000000)) >> 32);
 }
+#endif
 
 /* acc * 2^shift must fit 32 bits; the multiplier is even and below 2^31; low and high lie in int8.
  */

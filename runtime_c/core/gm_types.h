@@ -10,6 +10,8 @@
 #if defined(__GNUC__) || defined(__clang__)
 #define GM_RESTRICT __restrict
 #define GM_INLINE static inline __attribute__((always_inline, unused))
+/* A function of a header that is called, not inlined: what many places need and is long. */
+#define GM_OUTLINE static __attribute__((noinline, unused))
 /* Kernels are weak, so that two generated networks, each with its copy, link into one firmware. */
 #define GM_KERNEL __attribute__((weak))
 /* A layer with constant parameters stays a function of its own: its stack frame ends with it. */
@@ -19,6 +21,7 @@
 #else
 #define GM_RESTRICT
 #define GM_INLINE static inline
+#define GM_OUTLINE static inline
 #define GM_KERNEL
 #define GM_NOINLINE
 #define GM_FENCE() ((void)0)
