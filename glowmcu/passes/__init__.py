@@ -24,6 +24,7 @@ GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
         sink_transposes,
         fold_scales,
         fuse_activations,
+        fuse_pad,
         gather_quantization,
         make_signed,
         fuse_integer,

@@ -8,7 +8,7 @@ import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.passes import record
-from glowmcu.core.types import Quant, TensorType, quantize
+from glowmcu.core.types import Quant, TensorType, dequantize, quantize
 from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import Rule, rewrite, substitute
 from glowmcu.ops.broadcast import Broadcast
@@ -75,12 +75,22 @@ def dequantize_below_movement(node: Node, uses: Uses) -> Value | None:
         return None
     if all(s.is_constant for s in stored):
         return None
+    if isinstance(node.op, Pad) and not _is_stored_exactly(node.op, first):
+        return None
     y = node.output
     type_ = TensorType(first.dtype, y.shape, first.quant)
     if not _can_move(node, [s.type for s in stored], type_):
         return None
     moved = _moved(node, stored, type_, y, f"{y.name}.stored")
     return make(Dequantize(), moved, like=y, origin=node.origin, type_=y.type)
+
+
+def _is_stored_exactly(op: Pad, type_: TensorType) -> bool:
+    """Tell whether what the padding consists of is a number that the type can store."""
+    assert type_.quant is not None
+    value = np.asarray(op.value, np.float32)
+    stored = quantize(value, type_.quant, type_.dtype)
+    return op.mode != "constant" or bool(dequantize(stored, type_.quant) == value)
 
 
 def _can_move(node: Node, types: list[TensorType], result: TensorType) -> bool:

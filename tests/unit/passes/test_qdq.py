@@ -117,6 +117,15 @@ def test_movement_that_others_read_stays() -> None:
     assert operators(changed(graph, gather_quantization)) == ["Dequantize", "Pool2D"]
 
 
+def test_padding_that_cannot_be_stored_stays_real() -> None:
+    x = Value("x", i8(3))
+    for value, left in ((0.2, ["Pad", "Dequantize"]), (0.21, ["Dequantize", "Pad"])):
+        graph = network([x], apply(Pad((1, 2), "constant", value), dq(x)).output)
+        assert operators(changed(graph, gather_quantization)) == left
+    graph = network([x], apply(Pad((1, 2), "constant", -np.inf), dq(x)).output)
+    assert operators(changed(graph, gather_quantization)) == ["Dequantize", "Pad"]
+
+
 def test_concat() -> None:
     x, z = Value("x", i8(1, 3)), Value("z", i8(1, 4))
     y = apply(Concat(1), dq(x), dq(z)).output
