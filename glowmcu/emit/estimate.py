@@ -17,21 +17,24 @@ from glowmcu.errors import ToolMissingError, VerificationError
 from glowmcu.targets.target import Target
 
 _BYTES_PER_CHARACTER = 0.55
+_BYTES_PER_CHARACTER_SPECIALISED = 0.42
 _RUN_BYTES, _CALL_BYTES = 160, 44
 _RUN_FRAME, _FRAME, _FRAME_PER_CHARACTER = 48, 64, 0.09
-_HOST_FACTOR = 1.5
-"""Registers and addresses of 64-bit machines are larger."""
+_HOST_CODE, _HOST_FRAME = 1.5, 2.5
+"""A 64-bit machine has longer instructions, wider registers to spill, and vectorises."""
 
 
 def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
     """Return about how many bytes of code the network's own functions and kernels take.
 
     The estimate goes by the length of the C text of each function there is; it is meant to lie
-    above what -Os gives, by a half to double. `measure` knows exactly.
+    above what -Os gives, by a half to three times. `measure` knows exactly.
     """
-    characters = sum(len(_without_comments(t)) for t in _texts(code, runtime))
-    calls = _RUN_BYTES + _CALL_BYTES * len(code.layers)
-    return int((characters * _BYTES_PER_CHARACTER + calls) * _factor(target))
+    own, general = _texts(code, runtime)
+    size = sum(len(_without_comments(t)) for t in own) * _BYTES_PER_CHARACTER_SPECIALISED
+    size += sum(len(_without_comments(t)) for t in general) * _BYTES_PER_CHARACTER
+    size += _RUN_BYTES + _CALL_BYTES * len(code.layers)
+    return int(size * (1.0 if target.compiler else _HOST_CODE))
 
 
 def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
@@ -39,27 +42,21 @@ def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
 
     Frames grow with the length of a function; calls into the C library are not counted.
     """
-    deepest = max(
-        (
-            (_FRAME + len(_without_comments(t)) * _FRAME_PER_CHARACTER) * _factor(target)
-            + _local_arrays(t)
-            for t in _texts(code, runtime)
-        ),
-        default=0,
-    )
-    return -(-int(_RUN_FRAME * _factor(target) + deepest) // 8) * 8
+    factor = 1.0 if target.compiler else _HOST_FRAME
+    own, general = _texts(code, runtime)
+    frames = [
+        (_FRAME + len(_without_comments(t)) * _FRAME_PER_CHARACTER) * factor + _local_arrays(t)
+        for t in (*own, *general)
+    ]
+    return -(-int(_RUN_FRAME * factor + max(frames, default=0.0)) // 8) * 8
 
 
-def _texts(code: Code, runtime: dict[str, str]) -> list[str]:
-    """Return the C text of every function: rendered, specialised from a core, out of line."""
-    found = [runtime.get(f"{f.symbol}.h", f.text) for f in code.functions]
-    for kernel in code.kernels:
-        found.append(runtime[f"{kernel.symbol}.h"] + runtime[f"{kernel.symbol}.c"])
-    return found
-
-
-def _factor(target: Target) -> float:
-    return 1.0 if target.compiler else _HOST_FACTOR
+def _texts(code: Code, runtime: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Return the C texts of the functions made for this network, and of general kernels."""
+    specialised = [runtime[f"{f.symbol}.h"] for f in code.functions if f"{f.symbol}.h" in runtime]
+    rendered = [f.text for f in code.functions if f"{f.symbol}.h" not in runtime]
+    kernels = [runtime[f"{k.symbol}.h"] + runtime[f"{k.symbol}.c"] for k in code.kernels]
+    return specialised, [*rendered, *kernels]
 
 
 def _without_comments(text: str) -> str:

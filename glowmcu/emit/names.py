@@ -70,7 +70,7 @@ def model_name(text: str) -> str:
     if not _fault(text):
         return text
     name = identifier(text)[:40].rstrip("_")
-    return f"{name}_model" if _fault(name) else name
+    return f"model_{name}" if _fault(name) else name
 
 
 def check_model_name(name: str) -> str:

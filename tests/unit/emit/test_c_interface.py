@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-import networks
+import dense_networks as networks
 import numpy as np
 import pytest
 from test_emitter import STRICT, hostile, unit_of

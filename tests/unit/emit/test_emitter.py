@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import networks
+import dense_networks as networks
 import numpy as np
 import pytest
 
@@ -130,7 +130,7 @@ def test_the_report_page_is_self_contained_and_safe() -> None:
 def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     code = (
         "import sys, hashlib; sys.path.insert(0, sys.argv[1])\n"
-        "import networks, test_emitter\n"
+        "import dense_networks as networks, test_emitter\n"
         "unit = test_emitter.unit_of(networks.dense_chain((10, 20, 7), True))\n"
         "print(hashlib.sha256(repr(sorted(unit.files.items())).encode()).hexdigest())\n"
     )

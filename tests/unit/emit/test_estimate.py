@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import networks
+import dense_networks as networks
 import pytest
 from test_emitter import unit_of
 

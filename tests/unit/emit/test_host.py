@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import networks
+import dense_networks as networks
 import numpy as np
 import pytest
 from test_emitter import unit_of
