@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def _need(request: pytest.FixtureRequest, *programs: str) -> None:
         if request.config.getoption("--require-tools"):
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture
+def need(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Call it with the names of the programs that a test needs."""
+    return lambda *programs: _need(request, *programs)
 
 
 @pytest.fixture(params=["gcc", "clang"])

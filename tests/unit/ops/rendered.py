@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import tempfile
 from functools import cache
@@ -11,6 +10,7 @@ from typing import Any
 
 import jinja2
 import numpy as np
+import pytest
 
 from glowmcu.instr.instruction import Instruction, arrays_of
 from glowmcu.resources import folder
@@ -104,9 +104,16 @@ def _program(cases: list[tuple[Instruction, list[Any], list[Any]]]) -> str:
 
 
 def check(
-    instructions: list[Instruction], seed: int = 0, flags: tuple[str, ...] = (), cc: str = "gcc"
+    instructions: list[Instruction],
+    seed: int = 0,
+    flags: tuple[str, ...] = (),
+    cc: str = "gcc",
+    run: bool = True,
 ) -> None:
-    """Run instructions in C on random bytes and compare every output bit with the reference."""
+    """Run instructions in C on random bytes and compare every output bit with the reference.
+
+    With run=False they are only compiled, for another machine.
+    """
     rng = np.random.default_rng(seed)
     cases = []
     for instruction in instructions:
@@ -121,8 +128,19 @@ def check(
             for r, b in zip(results, instruction.outputs(), strict=True)
         ]
         cases.append((instruction, before, after))
-    program = _program(cases)
-    build(program, cc, (*STRICT, *flags))
+    if "-m32" in flags and not _has_32_bits(cc):
+        pytest.skip(f"{cc} has no 32-bit library")
+    build(_program(cases), cc, (*STRICT, *flags), run)
+
+
+@cache
+def _has_32_bits(cc: str) -> bool:
+    """Tell whether a host compiler can link for 32 bits."""
+    try:
+        build("int main(void)\n{\n    return 0;\n}\n", cc, ("-m32",), True)
+    except AssertionError:
+        return False
+    return True
 
 
 def sample(buffer: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -135,18 +153,20 @@ def sample(buffer: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return rng.integers(low, high, buffer.type.shape).astype(dtype.numpy)
 
 
-def build(program: str, cc: str, flags: tuple[str, ...]) -> None:
-    """Compile and run a program; it must end with status 0."""
+def build(program: str, cc: str, flags: tuple[str, ...], run: bool) -> None:
+    """Compile a program; with `run` it must also end with status 0."""
     with tempfile.TemporaryDirectory() as place:
-        source = Path(place) / f"t{hashlib.sha256(program.encode()).hexdigest()[:8]}.c"
+        source = Path(place) / "program.c"
         source.write_text(program)
         binary = source.with_suffix("")
         include = f"-I{folder('runtime_c') / 'core'}"
+        link = ["-lm"] if run else ["-c"]
         made = subprocess.run(
-            [cc, *flags, include, str(source), "-o", str(binary), "-lm"],
+            [cc, *flags, include, str(source), "-o", str(binary), *link],
             capture_output=True,
             text=True,
         )
         assert made.returncode == 0, made.stderr
-        ran = subprocess.run([str(binary)], capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+        if run:
+            ran = subprocess.run([str(binary)], capture_output=True, text=True)
+            assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import imported
 import numpy as np
 import pytest
@@ -66,7 +68,9 @@ def test_reverse_sequence() -> None:
 
 @pytest.mark.cc
 @pytest.mark.parametrize(("cc", "flags"), [("gcc", rendered.SANITIZE), ("clang", ["-O1"])])
-def test_running_sums_in_c(cc: str, flags: list[str]) -> None:
+def test_running_sums_in_c(need: Callable[..., None], cc: str, flags: list[str]) -> None:
+    need(cc)
+
     def buffer(t: dtypes.DType) -> Buffer:
         return Buffer("b", TensorType(t, (2, 3, 2)), "activation")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import rendered
@@ -77,8 +79,27 @@ def test_instructions_compute_what_the_graph_means(op: type[Op], example: Exampl
 
 
 @pytest.mark.cc
-def test_the_rendered_text_is_formatted() -> None:
+def test_the_rendered_text_is_formatted(need: Callable[..., None]) -> None:
+    need("clang-format")
     for instruction in (i for p in EXAMPLES for i in lowered(*p.values)[1].instructions):
         if type(instruction).kernels[-1].template is not None:
             text = rendered.render(instruction)
             assert rendered.formatted(text) == text
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize(
+    ("cc", "flags"),
+    [
+        ("arm-none-eabi-gcc", ("-mthumb", "-mcpu=cortex-m0")),
+        ("riscv64-unknown-elf-gcc", ("-march=rv32imac", "-mabi=ilp32", "--specs=picolibc.specs")),
+    ],
+)
+def test_every_example_compiles_for_other_machines(
+    need: Callable[..., None], cc: str, flags: tuple[str, ...]
+) -> None:
+    need(cc)
+    cases = [i for p in EXAMPLES for i in lowered(*p.values)[1].instructions]
+    rendered.check(
+        [i for i in cases if type(i).kernels[-1].pack is None], cc=cc, flags=flags, run=False
+    )
