@@ -141,13 +141,14 @@ def _index(terms: list[tuple[str, int]]) -> str:
 
 
 def _sum_view(i: SumS8) -> Mapping[str, Any]:
+    arguments = f"acc, {i.multiplier}, {i.shift}, {i.zero_point}, -128, 127"
     return {
         **_loops(i),
         "includes": ['"gm_requant.h"'],
         "type": "int32_t",
         "first": c_literal(i.offset, dtypes.I32),
         "step": "acc + v",
-        "result": f"gm_requant_average_s8(acc, {i.multiplier}, {i.shift}, {i.zero_point}, -128, 127)",
+        "result": f"gm_requant_average_s8({arguments})",
         "better": "",
     }
 
