@@ -14,6 +14,7 @@ from glowmcu import resources
 from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.emit import literals, report, view
+from glowmcu.emit.names import short
 from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
@@ -53,7 +54,8 @@ def emit(
         "kernel_headers": [n for n in code.includes if n.startswith("gm_")],
         "library_headers": [n for n in headers if n != "string.h"],
         "memory_map": report.memory_map(function, plan),
-        "names": [literals.string(i.name) for i in function.instructions],
+        "names": [literals.string(short(i.name)) for i in function.instructions],
+        "usage": _usage(name, (*inputs, *outputs)),
         "prototype": _prototype(name, inputs, outputs),
         "fence": _mixes_types(function),
         "aliases": _aliases(inputs, outputs),
@@ -105,6 +107,7 @@ def _environment() -> jinja2.Environment:
         describe=describe,
         block=literals.block,
         opening=_opening,
+        short=short,
         helper=_helper,
     )
     environment.tests["scalar_quant"] = has_scalar_quant
@@ -178,6 +181,13 @@ def _prototype(name: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -
     return literals.call(f"{name}_status {name}_run", parameters, 0).removesuffix(";")
 
 
+def _usage(name: str, slots: tuple[Slot, ...]) -> list[str]:
+    """Return the lines of the call in the example of the header."""
+    arguments = ("&arena", *(s.id for s in slots))
+    lines = literals.call(f"{name}_status status = {name}_run", arguments, 7).split("\n")
+    return [line[2:] for line in lines]  # " *" takes their place
+
+
 def _aliases(inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[tuple[Slot, str]]:
     """Return the slots that are also called INPUT and OUTPUT: the only ones of their kind."""
     groups = (("INPUT", inputs), ("OUTPUT", outputs))
@@ -230,7 +240,7 @@ def _range(type_: TensorType) -> tuple[int, int]:
 
 def describe(slot: Slot) -> str:
     """Return type, shape, meaning and ONNX name of a slot, for a comment."""
-    words = [view.shape_text(slot.type), f"'{slot.name}'"]
+    words = [view.shape_text(slot.type), f"'{short(slot.name)}'"]
     if slot.type.quant is not None:
         words.append(f"{{{slot.type.quant}}}")
     if slot.type.dtype in (dtypes.F16, dtypes.BF16):

@@ -43,12 +43,28 @@ _STANDARD_HEADERS = frozenset(
 
 def identifier(text: str) -> str:
     """Return a lower-case C identifier that reads like `text` and is neither keyword nor macro."""
-    name = re.sub(r"[^0-9a-z]+", "_", text.lower()).strip("_")
+    name = re.sub(r"[^0-9a-z]+", "_", text.lower()).strip("_")[:40].rstrip("_")
     if not name:
         return "tensor"
     if name[0].isdigit():
         name = f"n{name}"
     return f"{name}_" if name in _KEYWORDS or name in _TAKEN else name
+
+
+def short(text: str, limit: int = 64) -> str:
+    """Return a name of at most `limit` characters for a comment: the middle of a long one left out.
+
+    Converters join the names of fused layers by semicolons: the first and the last are kept.
+    """
+    if len(text) <= limit:
+        return text
+    parts = text.split(";")
+    if len(parts) > 2:
+        ends = f"{parts[0]};...;{parts[-1]}"
+        if len(ends) <= limit:
+            return ends
+    half = (limit - 3) // 2
+    return f"{text[:half]}...{text[-half:]}"
 
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
@@ -69,7 +85,7 @@ def model_name(text: str) -> str:
     """Return the prefix of a network's files and C symbols made from a file or graph name."""
     if not _fault(text):
         return text
-    name = identifier(text)[:40].rstrip("_")
+    name = identifier(text)
     return f"model_{name}" if _fault(name) else name
 
 

@@ -11,6 +11,7 @@ import markupsafe
 import glowmcu
 from glowmcu.emit import literals
 from glowmcu.emit.estimate import code_estimate, stack_estimate
+from glowmcu.emit.names import short
 from glowmcu.emit.unit import ModelInfo, Plan, Slot
 from glowmcu.emit.view import Code, LayerView, shape_text
 from glowmcu.instr.buffer import Buffer
@@ -154,7 +155,7 @@ def banner(facts: dict[str, Any], info: ModelInfo, target: Target, options: Opti
     peak = ""
     if facts["peak_layer"] is not None:
         layer = facts["layers"][facts["peak_layer"]]
-        peak = f", fullest at layer {facts['peak_layer']}, {layer['op']} {layer['name']}"
+        peak = f", fullest at layer {facts['peak_layer']}, {layer['op']} {short(layer['name'], 44)}"
     lines = (
         f"model    sha256 {info.sha256 or 'unknown'}",
         f"target   {target.name}{capabilities}",
@@ -182,7 +183,8 @@ def memory_map(function: Function, plan: Plan) -> tuple[str, ...]:
         end = "out" if last >= len(function.instructions) else last
         span = f"{'in' if first < 0 else first}..{end}"
         others = list(dict.fromkeys(v for v in views.get(buffer, ()) if v != buffer.name))
-        text = buffer.name + (f" ({', '.join(others)})" if others else "")
+        text = short(buffer.name, 48)
+        text += f" ({', '.join(short(v, 48) for v in others)})" if others else ""
         text += f" {shape_text(buffer.type)}" if buffer.kind != "scratch" else ""
         rows.append((str(offset), str(buffer.nbytes), span, text))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]

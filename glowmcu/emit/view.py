@@ -12,7 +12,7 @@ import numpy as np
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
 from glowmcu.emit import literals
-from glowmcu.emit.names import distinct, identifier
+from glowmcu.emit.names import distinct, identifier, short
 from glowmcu.emit.unit import Plan, Slot
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
@@ -251,7 +251,8 @@ class Assembler:
         label = f"layer{index}_{operand.name}"
         if isinstance(item, Packed):
             size = f"{dtypes.of(item.data.dtype)}[{item.data.size}]"
-            comment = f"layer {index} {item.name}: {item.comment or instruction.name} {size}"
+            text = short(item.comment or instruction.name, 80 - len(size))
+            comment = f"layer {index} {item.name}: {text} {size}"
             return self.constants.add(item.data, label, comment)
         if item.root.kind != "constant":
             return f"AT({address(item, self.plan)})"
@@ -296,10 +297,19 @@ class Assembler:
         text = "\n".join(n for n in lines if not n.lstrip().startswith("#include")).strip("\n")
         if text not in self.functions:
             function = f"{self.name}_{kernel.symbol.removeprefix('gm_')}_{index}"
-            self.functions[text] = FunctionView(
-                function, text.replace(placeholder, function), kernel.symbol
-            )
+            named = _named(text, placeholder, function)
+            self.functions[text] = FunctionView(function, named, kernel.symbol)
         return self.functions[text].name
+
+
+def _named(text: str, placeholder: str, function: str) -> str:
+    """Return a rendered function under its name, the head wrapped for the length of that name."""
+    head, brace, body = text.partition("\n{\n")
+    before, _, parameters = head.partition(f"{placeholder}(")
+    above, newline, start = before.rpartition("\n")
+    split = tuple(re.split(r",\s+", parameters.removesuffix(")")))
+    head = literals.call(start + function, split, 0).removesuffix(";")
+    return f"{above}{newline}{head}{brace}{body}".replace(placeholder, function)
 
 
 def assemble(
@@ -381,9 +391,10 @@ def _layer_comment(index: int, instruction: Instruction, kernel: Kernel) -> str:
     outs = [shape_text(b.type) for b in instruction.outputs()]
     types = f"{', '.join(ins) or '-'} -> {', '.join(outs)}"
     op = type(instruction).__name__
-    return f"{index}: {op}  {instruction.name}  {types}  {kernel.symbol}"
+    return f"{index}: {op}  {short(instruction.name)}  {types}  {kernel.symbol}"
 
 
 def _constant_comment(index: int, instruction: Instruction, part: str, buffer: Buffer) -> str:
     root = buffer.root
-    return f"layer {index} {part}: {instruction.name}, {root.name} {shape_text(root.type)}"
+    names = f"{short(instruction.name, 40)}, {short(root.name, 40)}"
+    return f"layer {index} {part}: {names} {shape_text(root.type)}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glowmcu.emit.names import check_model_name, distinct, identifier, model_name
+from glowmcu.emit.names import check_model_name, distinct, identifier, model_name, short
 from glowmcu.errors import OptionError
 
 VALID = re.compile(r"[a-z][a-z0-9_]*")
@@ -66,3 +66,11 @@ def test_a_name_that_cannot_be_used_is_explained(name: str) -> None:
 def test_a_good_name_is_taken_as_it_is(name: str) -> None:
     assert check_model_name(name) == name
     assert model_name(name) == name
+
+
+def test_long_names_are_shortened_in_comments() -> None:
+    assert short("/block1/conv/Conv") == "/block1/conv/Conv"
+    fused = "model/Relu;model/bn/FusedBatchNormV3;model/Conv2D;model/BiasAdd;model/resource1"
+    assert short(fused) == "model/Relu;...;model/resource1"
+    assert all(len(short("x" * n, 40)) <= 40 for n in range(100))
+    assert len(identifier("x" * 100)) == 40
