@@ -59,4 +59,7 @@ EXAMPLES = (
     ),
     Example((i8(3, 5), i8(3, 5)), {"fn": "max"}, output=i8(3, 5)),
     Example((i8(3, 5), i8(5)), {"fn": "min"}, output=i8(3, 5)),
+    Example(
+        (TensorType(dtypes.BOOL, (3, 1)), i8(3, 5), i8(5)), {"fn": "where"}, output=i8(3, 5), low=0
+    ),
 )

@@ -32,6 +32,9 @@ from glowmcu.ops.binary_s8 import emit_add, emit_mul, has_integer_add, has_integ
 from glowmcu.ops.lut import emit_lut, every_byte, is_byte
 from glowmcu.ops.map import Map
 
+_SELECTING = ("max", "min", "where")
+"""Functions that give one of their last two operands: stored integers of one meaning will do."""
+
 
 class Elementwise(Op):
     """fn over its inputs, numpy broadcasting; a float result is clamped to `clamp`."""
@@ -68,14 +71,14 @@ class Elementwise(Op):
 
     def _fits_two(self, inputs: Any, y: TensorType) -> bool:
         """Tell whether there is integer arithmetic on two int8 tensors for this function."""
+        if self.fn in _SELECTING:
+            return self.clamp is None and _one_quant(inputs[-2:], y)
         if len(inputs) != 2:
             return False
         x, z = inputs
         if self.fn in ("add", "sub"):
             return has_integer_add(x, z, y, 1 if self.fn == "add" else -1)
-        if self.fn == "mul":
-            return has_integer_mul(x, z, y)
-        return self.fn in ("max", "min") and _one_quant(inputs, y) and self.clamp is None
+        return self.fn == "mul" and has_integer_mul(x, z, y)
 
     def lower(self, b: Builder, *inputs: Buffer) -> Buffer:
         y = b.result()
@@ -111,8 +114,8 @@ class Elementwise(Op):
         types = tuple(x.type for x in inputs)
         if not _per_tensor(*types, y.type) or not self._fits_two(types, y.type):
             return False
-        if self.fn in ("max", "min"):
-            emit_map(b, y, inputs, (Step(self.fn, (Input(0), Input(1))),))
+        if self.fn in _SELECTING:
+            emit_map(b, y, inputs, (Step(self.fn, tuple(map(Input, range(len(inputs))))),))
             return True
         low, high = clamp_range(self.clamp, y.type)
         if self.fn == "mul":

@@ -34,13 +34,13 @@ class Map(Instruction):
         return np.broadcast_to(found, self.y.type.shape).astype(self.y.type.dtype.numpy)
 
     def shares(self) -> tuple[tuple[str, str], ...]:
-        """y may lie where an x of as many elements does, if they are as wide as those of y.
+        """y may lie where an x of as many elements does, if those are as wide or y's are bytes.
 
         The pair names the field, so it holds only if it holds for every x large enough.
         """
         size, numel = self.y.type.dtype.nbytes, self.y.type.numel
-        large = [x for x in self.xs if x.nbytes >= self.y.nbytes]
-        fits = all(x.type.numel == numel and x.type.dtype.nbytes >= size for x in large)
+        large = [x.type for x in self.xs if x.nbytes >= self.y.nbytes]
+        fits = all(t.numel == numel and (t.dtype.nbytes == size or size == 1) for t in large)
         return (("y", "xs"),) if fits else ()
 
 

@@ -63,6 +63,7 @@ class Softmax(Op):
                 table=b.constant(table, f"{b.name}.exponentials"),
                 rows=rows,
                 cols=cols,
+                last=table.size - 1,
                 table_shift=bits - 15,
                 multiplier=round(2.0**14 / y.type.quant.scale[0]),
                 zero_point=y.type.quant.zero_point[0],
@@ -85,13 +86,14 @@ class Softmax(Op):
 
 def table_bits(cols: int) -> int:
     """Return the bits of the largest exponential: a row of `cols` of them must fit 32 bits."""
-    return min(30, 31 - (cols - 1).bit_length())
+    return min(22, 31 - (cols - 1).bit_length())
 
 
 def exponentials(scale: float, bits: int) -> Array:
-    """Return exp(-d * scale) for differences d = 0..255 as integers of `bits` bits."""
+    """Return exp(-d * scale) for d = 0, 1, … as integers of `bits` bits, up to the first zero."""
     real = np.exp(-scale * np.arange(256, dtype=np.float64))
-    return np.rint(real * 2.0**bits).astype(np.uint32)
+    table = np.rint(real * 2.0**bits).astype(np.uint32)
+    return table[: np.count_nonzero(table) + 1]
 
 
 class SoftmaxF32(Instruction):
@@ -127,8 +129,8 @@ class LogSoftmaxF32(Instruction):
 class SoftmaxS8(Instruction):
     """Integer softmax: exponentials by table, one division a row.
 
-    table[max - x] are exponentials of table_shift + 15 bits; probabilities have 30 bits and are
-    brought to the scale of y by multiplier = 2^14 / scale.
+    table[max - x] are exponentials of table_shift + 15 bits, those beyond `last` equal to it;
+    probabilities have 30 bits and are brought to the scale of y by multiplier = 2^14 / scale.
     """
 
     y: Out
@@ -136,6 +138,7 @@ class SoftmaxS8(Instruction):
     table: In
     rows: int
     cols: int
+    last: int
     table_shift: int
     multiplier: int
     zero_point: int
@@ -145,7 +148,8 @@ class SoftmaxS8(Instruction):
 
     def reference(self, x: Array, table: Array) -> Array:
         wide = x.reshape(self.rows, self.cols).astype(np.int64)
-        powers = table.astype(np.int64)[wide.max(axis=1, keepdims=True) - wide]
+        below = np.minimum(wide.max(axis=1, keepdims=True) - wide, self.last)
+        powers = table.astype(np.int64)[below]
         total = powers.sum(axis=1, keepdims=True) >> self.table_shift
         part = (powers >> self.table_shift) * ((1 << 30) // total)
         fine = (part * self.multiplier + (1 << 31)) >> 32

@@ -28,8 +28,9 @@ GM_INLINE void gm_softmax_f32_core(const gm_softmax_f32_t *p, float *y, const fl
             y[i] = expf(x[i] - highest);
             sum += y[i];
         }
+        const float inverse = 1.0f / sum;
         for (int32_t i = 0; i < p->cols; i++) {
-            y[i] /= sum;
+            y[i] *= inverse;
         }
         x += p->cols;
         y += p->cols;
