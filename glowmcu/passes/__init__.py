@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glowmcu.core.passes import Pass, as_pass
 from glowmcu.graph.graph import Graph
-from glowmcu.passes.clean import merge_duplicates, remove_identities, views_last
+from glowmcu.passes.clean import merge_duplicates, remove_identities, transposes_to_views
 from glowmcu.passes.fold import fold_constants, fold_dequantized
 from glowmcu.passes.functions import recognize_functions
 from glowmcu.passes.fuse import fuse_activations, fuse_pad
@@ -30,7 +30,7 @@ GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
         fuse_integer,
         fold_dequantized,
         fuse_pad,
-        views_last,
+        transposes_to_views,
         merge_duplicates,
     )
 )

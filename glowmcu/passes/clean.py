@@ -38,8 +38,8 @@ def remove_identities(graph: Graph) -> Graph:
     return rewrite(graph, IDENTITY_RULES)
 
 
-def views_last(graph: Graph) -> Graph:
-    """Make reshapes of transposes that move no byte; remove what has become idle since."""
+def transposes_to_views(graph: Graph) -> Graph:
+    """Turn transposes that move no byte into reshapes; remove what has become idle since."""
     return rewrite(graph, (transpose_moves_nothing, *IDENTITY_RULES))
 
 

@@ -1,4 +1,4 @@
-"""Functions that exporters write in parts: swish, hard swish and gelu become one node again."""
+"""Functions as exporters write them: swish, hard swish and gelu in parts, slow divisions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,25 @@ _CLOSE = 1e-5
 
 
 def recognize_functions(graph: Graph) -> Graph:
-    """Recognize swish, hard swish and gelu in their parts: as int8 each is one table."""
-    return rewrite(graph, (product_of_parts,))
+    """Recognize swish, hard swish and gelu in their parts; multiply where a constant divides."""
+    return rewrite(rewrite(graph, (product_of_parts,)), (division_by_constant,))
+
+
+def division_by_constant(node: Node, uses: Uses) -> Value | None:
+    """x / c is x * (1 / c): a multiplication takes a tenth of the time of a division."""
+    y = node.outputs[0]
+    if not elementwise(node, "div") or y.type.dtype != dtypes.F32 or y.type.quant:
+        return None
+    x, by = node.inputs
+    if x is None or by is None or by.data is None or by.type.quant or x.type.quant:
+        return None
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.asarray(1 / by.data, by.data.dtype)
+    normal = np.abs(inverse) >= np.finfo(np.float32).tiny
+    if not np.all(normal & np.isfinite(inverse)):
+        return None
+    factor = constant(f"{by.name}.inverse", inverse)
+    return make(Elementwise("mul"), x, factor, like=y, origin=node.origin, type_=y.type)
 
 
 def product_of_parts(node: Node, uses: Uses) -> Value | None:

@@ -26,7 +26,13 @@ from glowmcu.passes.clean import IDENTITY_RULES
 from glowmcu.passes.fold import FOLDING_RULES, move_above_dequantize
 from glowmcu.passes.match import Uses, made_by, make, stored_constant
 from glowmcu.passes.permute import inverse, permuted, reshaped, sunk
-from glowmcu.passes.reorder import below_reshape, flatten_below, into_dense, partly_below_reshape
+from glowmcu.passes.reorder import (
+    below_reshape,
+    flatten_below,
+    into_dense,
+    out_of_dense,
+    partly_below_reshape,
+)
 
 _MAX_TRIALS = 32
 
@@ -242,6 +248,7 @@ LAYOUT_RULES: tuple[Rule, ...] = (
     below_one_input,
     below_many_inputs,
     into_dense,
+    out_of_dense,
     below_reshape,
     flatten_below,
     *FOLDING_RULES,

@@ -33,8 +33,8 @@ CHANNEL_AXIS = 0
 
 
 def matmul_to_dense(graph: Graph) -> Graph:
-    """Turn products with a constant matrix into dense layers."""
-    return rewrite(graph, (constant_matmul,))
+    """Turn products with a constant matrix, and the bias added to them, into dense layers."""
+    return rewrite(graph, (constant_matmul, scale_after))
 
 
 def fold_scales(graph: Graph) -> Graph:

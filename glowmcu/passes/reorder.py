@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from glowmcu.core.types import Array
+from glowmcu.core.types import Array, Quant
 from glowmcu.graph.graph import Node, Value, constant
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.quant import AsQuant, Dequantize, Quantize
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.transpose import Transpose, moves_nothing
-from glowmcu.passes.match import Uses, made_by, make, merged_origin, stored_constant
+from glowmcu.passes.match import Uses, made_by, make, merged_origin, single, stored_constant
 from glowmcu.passes.permute import inverse, permuted, reshaped, sunk
 
 
@@ -144,20 +144,62 @@ def into_dense(node: Node, uses: Uses) -> Value | None:
     return make(node.op, straight, moved, *node.inputs[2:], like=y, origin=origin, type_=y.type)
 
 
+def out_of_dense(node: Node, uses: Uses) -> Value | None:
+    """transpose(unflatten(Dense(x))) is unflatten(Dense(x)) with rows of the weights reordered."""
+    unflatten = made_by(node.inputs[0], Reshape) if isinstance(node.op, Transpose) else None
+    dense = made_by(None if unflatten is None else unflatten.inputs[0], Dense)
+    if unflatten is None or dense is None or dense.types[0].quant is not None:
+        return None
+    if not (single(unflatten.output, uses) and single(dense.output, uses)):
+        return None
+    perm, inner, rows = node.op.perm, unflatten.types[0].shape, dense.types[0].shape[-1]
+    lead = next((k for k in range(len(inner)) if math.prod(inner[k:]) == rows), None)
+    if lead is None or perm[:lead] != tuple(range(lead)):
+        return None
+    within = tuple(p - lead for p in perm[lead:])
+    order = np.arange(rows).reshape(inner[lead:]).transpose(within).reshape(-1)
+    x, *constants = dense.inputs
+    moved = [None if v is None else _rows(v, order) for v in constants]
+    if any(new is None and old is not None for new, old in zip(moved, constants, strict=True)):
+        return None
+    y, flat = node.output, dense.output
+    origin = merged_origin(dense, unflatten, node)
+    other = make(
+        dense.op, x, *moved, like=flat, origin=origin, type_=flat.type, name=f"{y.name}.flat"
+    )
+    return make(Reshape(y.shape), other, like=y, origin=node.origin, type_=y.type)
+
+
+def _rows(value: Value, order: Array) -> Value | None:
+    """Return constant weights or a bias, also dequantized ones, with rows in another order."""
+    stored = stored_constant(value)
+    source = value if stored is None else stored
+    if source.data is None:
+        return None
+    type_ = source.type
+    if type_.quant is not None and type_.quant.axis is not None:
+        if type_.quant.axis != 0:
+            return None
+        scale, zero = (
+            tuple(t[i] for i in order) for t in (type_.quant.scale, type_.quant.zero_point)
+        )
+        type_ = type_.with_quant(Quant(scale, zero, 0))
+    return _same_meaning(value, stored, constant(source.name, source.data[order], type_))
+
+
 def _columns(weights: Value, order: Array) -> Value | None:
     """Return constant weights [N, K], also dequantized ones, with columns in another order."""
     stored = stored_constant(weights)
     source = weights if stored is None else stored
     if source.data is None or (source.type.quant and source.type.quant.axis == 1):
         return None
-    moved = constant(source.name, np.ascontiguousarray(source.data[:, order]), source.type)
+    data = np.ascontiguousarray(source.data[:, order])
+    return _same_meaning(weights, stored, constant(source.name, data, source.type))
+
+
+def _same_meaning(old: Value, stored: Value | None, new: Value) -> Value:
+    """Return the reordered constant, dequantized where the old one was."""
     if stored is None:
-        return moved
-    return make(
-        Dequantize(),
-        moved,
-        like=weights,
-        origin=(),
-        type_=weights.type,
-        name=f"{weights.name}.reordered",
-    )
+        return new
+    name = f"{old.name}.reordered"
+    return make(Dequantize(), new, like=old, origin=(), type_=old.type, name=name)

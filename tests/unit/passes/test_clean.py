@@ -22,7 +22,7 @@ from glowmcu.ops.reduce import Reduce
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.transpose import Transpose
-from glowmcu.passes.clean import merge_duplicates, remove_identities, views_last
+from glowmcu.passes.clean import merge_duplicates, remove_identities, transposes_to_views
 
 
 def number(value: float) -> Value:
@@ -145,7 +145,7 @@ def test_transpose_of_single_elements() -> None:
     x = source(1, 5, 1, 3)
     for perm, left in (((2, 1, 3, 0), "Reshape"), ((0, 3, 1, 2), "Transpose")):
         graph = network([x], apply(Transpose(perm), x).output)
-        assert operators(changed(graph, views_last)) == [left]
+        assert operators(changed(graph, transposes_to_views)) == [left]
 
 
 def test_annotation_of_the_same() -> None:

@@ -82,3 +82,13 @@ def test_parts_that_others_read_are_kept_for_them() -> None:
     part = fn("sigmoid", X)
     after = changed(network([X], fn("mul", X, part), part), recognize_functions)
     assert sorted(operators(after)) == ["sigmoid", "swish"]
+
+
+def test_division_by_a_constant() -> None:
+    after = changed(network([X], fn("div", X, 3.0)), recognize_functions)
+    assert operators(after) == ["mul"]
+    for divisor in (0.0, 1e-45, 3e38, math.inf):
+        graph = network([X], fn("div", X, divisor))
+        with np.errstate(all="ignore"):
+            assert operators(changed(graph, recognize_functions)) == ["div"]
+    assert operators(changed(network([X], fn("div", 3.0, X)), recognize_functions)) == ["div"]

@@ -217,6 +217,21 @@ def test_flatten_before_dense() -> None:
     assert "Transpose" not in operators(sunk([x], y))
 
 
+def test_unflatten_after_dense() -> None:
+    x = source(2, 5)
+    data = np.arange(300, dtype=np.int16).astype(np.int8).reshape(60, 5)
+    for w in (
+        c(weights(60, 5)),
+        apply(Dequantize(), constant("w", data, weights_i8(60, 5))).output,
+    ):
+        y = apply(Dense(), x, w, c(weights(60)), name="y").output
+        z = nhwc(apply(Reshape((2, 3, 4, 5)), y, name="z").output)
+        assert "Transpose" not in operators(sunk([x], z))
+        assert "Transpose" in operators(sunk([x], z, y))
+    wide = nhwc(apply(Reshape((1, 6, 4, 5)), y, name="z").output)
+    assert "Transpose" in operators(sunk([x], wide))
+
+
 def test_flatten_of_the_batch_too_stays() -> None:
     x = source(2, 4, 5, 3)
     moved = apply(Transpose((3, 0, 1, 2)), x, name="t").output
