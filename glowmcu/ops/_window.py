@@ -197,13 +197,11 @@ class Sliding:
     begins: tuple[int, ...]
     ends: tuple[int, ...]
 
-    def in_two(self) -> tuple[Pair, Pair, Pads]:
-        """Return strides, dilations, pads in two dimensions; a single one lies along the row."""
-        if len(self.strides) == 1:
-            pads = (0, self.begins[0], 0, self.ends[0])
-            return (1, self.strides[0]), (1, self.dilations[0]), pads
-        (s0, s1), (d0, d1) = self.strides, self.dilations
-        return (s0, s1), (d0, d1), (self.begins[0], self.begins[1], self.ends[0], self.ends[1])
+    def last_two(self) -> tuple[Pair, Pair, Pads]:
+        """Return strides, dilations, pads of the last two dimensions; a single one is the row."""
+        s, d = (1, *self.strides)[-2:], (1, *self.dilations)[-2:]
+        begins, ends = (0, *self.begins)[-2:], (0, *self.ends)[-2:]
+        return (s[0], s[1]), (d[0], d[1]), (begins[0], begins[1], ends[0], ends[1])
 
 
 def stated(node: Any, rank: int) -> tuple[Sliding, str]:

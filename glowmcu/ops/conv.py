@@ -184,7 +184,7 @@ def import_conv(node: Any) -> Value:
     kernel = w.shape[2:]
     if tuple(node.attr("kernel_shape") or kernel) != kernel:
         node.fail(f"kernel_shape is not that of the weights, {kernel}")
-    strides, dilations, pads = sliding(node, x.shape[2:], kernel).in_two()
+    strides, dilations, pads = sliding(node, x.shape[2:], kernel).last_two()
     op = Conv2D(strides, pads, dilations, int(node.attr("group", 1)))
     perm = (0, *range(2, spatial + 2), 1)
     weights = node.apply(Transpose(perm), w, suffix="w").output

@@ -210,7 +210,7 @@ def import_conv_transpose(node: Any) -> Value:
     if w.shape[0] % groups:
         node.fail(f"{w.shape[0]} input channels do not divide into {groups} groups")
     window, extra = _resolved(node, x.shape[2:], kernel)
-    strides, dilations, pads = window.in_two()
+    strides, dilations, pads = window.last_two()
     e0, e1 = (0, *extra)[-2:]
     op = ConvTranspose2D(strides, pads, dilations, (e0, e1), groups)
     weights = _output_channels_first(node, w, groups)

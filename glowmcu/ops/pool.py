@@ -1,8 +1,7 @@
-"""Pooling over images, NHWC: maximum and average, of windows or of whole planes."""
+"""Pooling over images, NHWC: maximum (and where it lies) and average."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,11 @@ from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import multiplier_of
 from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import DoesNotFitError
-from glowmcu.graph.graph import Value, apply
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._linear import require_real
 from glowmcu.ops._requantize import is_requantizable, requantized
-from glowmcu.ops._window import Pads, Pair, Sliding, Window, extent, sliding, taps
-from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
-from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops._window import Pads, Pair, Window, taps
+from glowmcu.ops.base import Example, Op, f32, i8
 from glowmcu.ops.lut import emit_lut
 from glowmcu.ops.pool2d import (
     AveragePoolF32,
@@ -29,8 +25,6 @@ from glowmcu.ops.pool2d import (
     counts,
     max_and_places,
 )
-from glowmcu.ops.reshape import Reshape
-from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
 
 
 class Pool2D(Op):
@@ -246,127 +240,3 @@ class MaxPoolIndices2D(Op):
             {"pool": Pool2D("max", (3, 2), dilations=(2, 1)), "column_major": True},
         ),
     )
-
-
-def _ceil_extra(size: int, kernel: int, s: Sliding, axis: int) -> int:
-    """Return how far ONNX ceil_mode lets the last window reach beyond the padding.
-
-    A window that would start in the padding at the end does not exist.
-    """
-    stride, begin, end = s.strides[axis], s.begins[axis], s.ends[axis]
-    span = extent(kernel, s.dilations[axis])
-    output = -(-(size + begin + end - span) // stride) + 1
-    if (output - 1) * stride >= size + begin:
-        output -= 1
-    return max((output - 1) * stride + span - size - begin - end, 0)
-
-
-def _read(node: Any, x: Value, kind: str, *, inclusive: bool = False) -> Pool2D:
-    """Read the attributes of a window pool of NCHW (or NCL) x."""
-    spatial = x.type.rank - 2
-    kernel = tuple(int(k) for k in node.attr("kernel_shape") or ())
-    if spatial not in (1, 2) or len(kernel) != spatial:
-        node.fail(
-            f"a pool over {spatial} spatial dimensions with kernel_shape {list(kernel)}",
-            why="only one and two are implemented",
-        )
-    window = sliding(node, x.shape[2:], kernel)
-    extra = [0] * spatial
-    if node.attr("ceil_mode", 0) and (node.attr("auto_pad") or "NOTSET") == "NOTSET":
-        extra = [_ceil_extra(x.shape[2 + a], kernel[a], window, a) for a in range(spatial)]
-    strides, dilations, pads = window.in_two()
-    k0, k1 = (1, *kernel)[-2:]
-    e0, e1 = (0, *extra)[-2:]
-    inclusive = bool(inclusive or node.attr("count_include_pad", 0))
-    return Pool2D(kind, (k0, k1), strides, pads, dilations, inclusive, (e0, e1))
-
-
-def _on_image(node: Any, x: Value, op: Pool2D, suffix: str = "") -> Value:
-    """Apply a pool to NCHW x, or to NCL x as an image of one row."""
-    rank = x.type.rank
-    perm = (0, *range(2, rank), 1)
-    image = to_nhwc(node, x)
-    if rank == 4:
-        return to_nchw(node, node.apply(op, image, suffix=suffix, perm=perm).output, suffix)
-    n, *spatial, c = image.shape
-    image = node.apply(Reshape((n, 1, math.prod(spatial), c)), image, suffix="x").output
-    y = node.apply(op, image, suffix="y").output
-    shape = (n, y.shape[2], c) if rank == 3 else (n, *(1 for _ in spatial), c)
-    return to_nchw(node, node.apply(Reshape(shape), y, suffix=suffix, perm=perm).output, suffix)
-
-
-def _with_indices(node: Any, x: Value, op: Pool2D) -> tuple[Value, ...]:
-    """Apply MaxPoolIndices2D to NCHW (or NCL) x; an image of one row has the same places."""
-    require_real(node, x)
-    if x.type.quant is not None:
-        node.fail("the output Indices of quantized values")
-    n, c = x.shape[:2]
-    image = node.apply(Reshape((n, c, *(1, *x.shape[2:])[-2:])), x, suffix="x").output
-    both = MaxPoolIndices2D(op, bool(node.attr("storage_order", 0)))
-    found = node.apply(both, to_nhwc(node, image), suffix="nhwc", outputs=2).outputs
-    results = []
-    for index, value in enumerate(found):
-        name = node.output_names[index] or f"{node.label}.{index}"
-        moved = apply(Transpose((0, 3, 1, 2)), value, name=f"{name}.nchw", origin=(node.label,))
-        shape = (n, c, *value.shape[1:3][-(x.type.rank - 2) :])
-        reshape = Reshape(shape)
-        results.append(apply(reshape, moved.output, name=name, origin=(node.label,)).output)
-    return tuple(results)
-
-
-@onnx_op("MaxPool")
-def import_max_pool(node: Any) -> Value | tuple[Value, ...]:
-    """One and two spatial dimensions, every attribute, float and 8-bit elements, Indices."""
-    x = node.value(0)
-    op = _read(node, x, "max")
-    node.attr("storage_order")
-    if len(node.output_names) > 1 and node.output_names[1]:
-        return _with_indices(node, x, op)
-    if x.type.dtype not in (dtypes.I8, dtypes.U8):
-        require_real(node, x)
-    return _on_image(node, x, op)
-
-
-@onnx_op("AveragePool")
-def import_average_pool(node: Any) -> Value:
-    """One and two spatial dimensions, every attribute."""
-    x = node.value(0)
-    require_real(node, x)
-    return _on_image(node, x, _read(node, x, "average"))
-
-
-@onnx_op("GlobalMaxPool", "GlobalAveragePool")
-def import_global_pool(node: Any) -> Value:
-    """Any number of spatial dimensions."""
-    kind = "max" if node.op_type == "GlobalMaxPool" else "average"
-    return _global(node, node.value(0), kind)
-
-
-def _global(node: Any, x: Value, kind: str, suffix: str = "") -> Value:
-    if x.type.rank < 3:
-        node.fail(f"a global pool needs spatial dimensions, the input has rank {x.type.rank}")
-    require_real(node, x)
-    spatial = x.shape[2:]
-    kernel = (spatial[0], spatial[1]) if len(spatial) == 2 else (1, math.prod(spatial))
-    return _on_image(node, x, Pool2D(kind, kernel), suffix)
-
-
-@onnx_op("LpPool", "GlobalLpPool")
-def import_lp_pool(node: Any) -> Value:
-    """Any p: the p-th root of a sum of powers, as an average times the number of taps."""
-    x, p = node.value(0), float(node.attr("p", 2))
-    require_real(node, x)
-    dtype = x.type.dtype.numpy
-    power = node.constant(np.asarray(p, dtype), "p")
-    root = node.constant(np.asarray(1.0 / p, dtype), "root")
-    magnitude = node.apply(Elementwise("abs"), x, suffix="abs").output
-    raised = node.apply(Elementwise("pow"), magnitude, power, suffix="pow").output
-    if node.op_type == "GlobalLpPool":
-        mean = _global(node, raised, "average", "mean")
-        taps_ = math.prod(x.shape[2:])
-    else:
-        mean = _on_image(node, raised, _read(node, x, "average", inclusive=True), "mean")
-        taps_ = math.prod(int(k) for k in node.attr("kernel_shape"))
-    count = node.constant(np.asarray(taps_, dtype), "count")
-    total = node.apply(Elementwise("mul"), mean, count, suffix="sum").output
-    return node.apply(Elementwise("pow"), total, root).output  # type: ignore[no-any-return]

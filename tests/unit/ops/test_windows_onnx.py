@@ -98,9 +98,14 @@ POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 6, 5), {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ((1, 3, 9), {"kernel_shape": [4], "strides": [3], "pads": [2, 1]}),
 ]
+CUBES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3, 4, 5, 6), {"kernel_shape": [2, 3, 2], "strides": [2, 1, 2]}),
+    ((1, 2, 5, 4, 7), {"kernel_shape": [3, 2, 4], "pads": [1, 0, 2, 0, 1, 1], "ceil_mode": 1}),
+    ((1, 1, 6, 5, 4), {"kernel_shape": [3, 3, 3], "strides": [2, 2, 2], "auto_pad": "SAME_UPPER"}),
+]
 
 
-@pytest.mark.parametrize(("x", "attributes"), POOLS)
+@pytest.mark.parametrize(("x", "attributes"), POOLS + CUBES)
 def test_max_pool(x: tuple[int, ...], attributes: dict[str, Any]) -> None:
     run("MaxPool", {"x": real(*x) - 2}, tolerance=TOLERANCE, **attributes)
 
@@ -114,7 +119,7 @@ def test_dilated_pools(dilations: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("x", "attributes", "inclusive"),
-    [(*pair, n) for pair, n in itertools.product(POOLS, (0, 1))],
+    [(*pair, n) for pair, n in itertools.product(POOLS + CUBES, (0, 1))],
 )
 def test_average_pool(x: tuple[int, ...], attributes: dict[str, Any], inclusive: int) -> None:
     attributes = attributes | {"count_include_pad": inclusive}
