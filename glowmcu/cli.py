@@ -99,6 +99,13 @@ def model_options(function: F) -> F:
         ),
         click.option("--name", default="", help="Prefix of files and C symbols.  [model's name]"),
         click.option(
+            "--optimize",
+            type=click.Choice(["speed", "balanced", "size"]),
+            default="balanced",
+            show_default=True,
+            help="What kernels are chosen for; speed spends flash, size avoids long code.",
+        ),
+        click.option(
             "--specialize",
             type=click.Choice(["none", "hot", "all"]),
             default="hot",
@@ -137,6 +144,7 @@ def make_options(values: dict[str, Any]) -> Options:
         quantize=values["quantize"],
         shapes=dict(values["shapes"]),
         fix_inputs=dict(values["fix_inputs"]),
+        optimize=values["optimize"],
         specialize=values["specialize"],
         share=not values["no_share"],
         ram_limit=values["ram_limit"],
@@ -254,7 +262,17 @@ def compile_command(
     help="Write the final graph in Graphviz's language.",
 )
 @click.option("--memory", is_flag=True, help="Draw the arena: address across, layers down.")
-def inspect(model: Path, stage: str | None, dot: Path | None, memory: bool, **values: Any) -> None:
+@click.option(
+    "--explain-kernels", is_flag=True, help="Say for every layer why its kernel was chosen."
+)
+def inspect(
+    model: Path,
+    stage: str | None,
+    dot: Path | None,
+    memory: bool,
+    explain_kernels: bool,
+    **values: Any,
+) -> None:
     """Show what MODEL becomes: layers, kernels, MACs, memory. Writes no C."""
     from glowmcu import show
     from glowmcu.graph import printer
@@ -266,6 +284,8 @@ def inspect(model: Path, stage: str | None, dot: Path | None, memory: bool, **va
         out.print(show.stage_text(compilation, stage), markup=False)
     elif memory:
         out.print(show.memory_map(compilation, out.width), markup=False)
+    elif explain_kernels:
+        show.kernels(out, compilation)
     else:
         show.layers(out, compilation)
 

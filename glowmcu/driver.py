@@ -59,7 +59,7 @@ def function_passes(options: Options) -> tuple[Pass[Function], ...]:
 
     def choose_kernels(function: Function) -> Function:
         """Choose a kernel for every instruction and give it its scratch."""
-        return select_kernels(function, machine)
+        return select_kernels(function, machine, options.optimize)
 
     sharing = FUNCTION_PASSES if options.share else ()
     return (as_pass(stack_maps), as_pass(choose_kernels, required=True), *sharing)

@@ -19,6 +19,8 @@ class Options:
     quantize     none: keep the model's types; int8: quantize with calibration data
     shapes       input or dimension name -> shape; `{"x": (1, 3, 32, 32)}` or `{"time": (100,)}`
     fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
+    optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free), balanced,
+                 size (little code and scratch)
     specialize   which layers get their own constant-parameter copy of a kernel
     share        reuse memory of dead buffers in place and by views (off: for bisecting)
     ram_limit    bytes of arena that must not be exceeded; None: no limit

@@ -139,6 +139,18 @@ def layers(console: Console, compilation: Compilation) -> None:
     console.print(f"arena {compilation.plan.size:,} bytes, bound {compilation.plan.lower_bound:,}")
 
 
+def kernels(console: Console, compilation: Compilation) -> None:
+    """Print every choice of a kernel: what was taken, what was not and why."""
+    mode = compilation.options.optimize
+    lines = [f"{compilation.unit.name} for {compilation.target.name}, --optimize {mode}"]
+    for number, layer in enumerate(compilation.unit.report["layers"]):
+        cycles = layer["cycles_estimate"]
+        about = "" if cycles is None else f", about {cycles:,.0f} cycles"
+        lines.append(f"{number}: {layer['op']} '{layer['name']}': {layer['kernel']}{about}")
+        lines += [f"    not {symbol}: {reason}" for symbol, reason in layer["rejected"]]
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
 def stage_text(compilation: Compilation, stage: str) -> str:
     """Return the dump of a compilation at one stage."""
     if stage == "imported":

@@ -71,7 +71,7 @@ def facts(
         "macs": sum(i.macs for i in function.instructions),
         "inputs": [_slot(s) for s in inputs],
         "outputs": [_slot(s) for s in outputs],
-        "layers": [_layer(layer, plan, code, target) for layer in code.layers],
+        "layers": [_layer(layer, plan, code, target, options) for layer in code.layers],
         "passes": [
             {"name": p.name, "before": p.before, "after": p.after, "rules": p.rules}
             for p in info.passes
@@ -98,11 +98,14 @@ def _slot(slot: Slot) -> dict[str, Any]:
     }
 
 
-def _layer(layer: LayerView, plan: Plan, code: Code, target: Target) -> dict[str, Any]:
+def _layer(
+    layer: LayerView, plan: Plan, code: Code, target: Target, options: Options
+) -> dict[str, Any]:
     instruction, kernel = layer.instruction, layer.kernel
     written = instruction.outputs()
     lifetime = plan.lifetimes.get(written[0].root) if written else None
-    choice = select(instruction, target)
+    choice = select(instruction, target, options.optimize)
+    chosen = choice.kernel == instruction.kernel
     prefix = f"layer{layer.index}_"
     return {
         "name": instruction.name,
@@ -130,9 +133,8 @@ def _layer(layer: LayerView, plan: Plan, code: Code, target: Target) -> dict[str
             for s in layer.results
         ],
         "origin": list(instruction.origin),
-        "rejected": (
-            [list(r) for r in choice.rejected] if choice.kernel == instruction.kernel else []
-        ),
+        "cycles_estimate": kernel.cycles(instruction) if kernel.cycles else None,
+        "rejected": [list(r) for r in choice.rejected] if chosen else [],
     }
 
 

@@ -8,15 +8,16 @@ from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.options import Optimize
 from glowmcu.targets.select import select
 from glowmcu.targets.target import Target
 
 
-def select_kernels(function: Function, target: Target) -> Function:
+def select_kernels(function: Function, target: Target, optimize: Optimize = "balanced") -> Function:
     """Return the function with `kernel` and `scratch` set on every instruction."""
     bound = []
     for number, instruction in enumerate(function.instructions):
-        kernel = select(instruction, target).kernel
+        kernel = select(instruction, target, optimize).kernel
         size = kernel.scratch(instruction)
         scratch = None
         if size:

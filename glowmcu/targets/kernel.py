@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from glowmcu.core.types import Array
+from glowmcu.options import Optimize
+
+EVERY_MODE: frozenset[Optimize] = frozenset({"speed", "balanced", "size"})
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class Kernel:
     template  name of a Jinja template that renders the kernel for this instruction (shape-shaped
               code); `view` gives the template's variables
     core      the header holds an always-inline SYMBOL_core that the emitter may specialise
+    modes     values of --optimize for which the kernel is offered: one that trades flash for time
+              is for speed only, one whose code is long is not for size
+    cycles    estimated cycles of one call for this instruction; None: unknown
+    flash     bytes of packed constants and of code made for this instruction; None: unknown
     """
 
     symbol: str
@@ -85,3 +92,6 @@ class Kernel:
     in_place: Callable[[Any], tuple[tuple[str, str], ...]] = no_pairs
     overlap: Callable[[Any], tuple[Overlap, ...]] = no_overlaps
     turned: Callable[[Any], Any] = no_turning
+    modes: frozenset[Optimize] = EVERY_MODE
+    cycles: Callable[[Any], float] | None = None
+    flash: Callable[[Any], int] | None = None
