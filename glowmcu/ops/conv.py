@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core.types import Array, TensorType
-from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear, require_real
-from glowmcu.ops._window import MAX_ROWS, Pads, Pair, Window, convolve, sliding
-from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, onnx_op, weights_i8
+from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear
+from glowmcu.ops._window import MAX_ROWS, Pads, Pair, Window, convolve
+from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, weights_i8
 from glowmcu.ops.conv2d import ConvF32, ConvS8
 from glowmcu.ops.depthwise import DepthwiseF32, DepthwiseS8
-from glowmcu.ops.reshape import Reshape
-from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
 
 
 def _quantized(x: TensorType, w: TensorType, y: TensorType, **attributes: Any) -> Example:
@@ -168,31 +165,3 @@ class Conv2D(Op):
             dilations=(1, 2),
         ),
     )
-
-
-@onnx_op("Conv")
-def import_conv(node: Any) -> Value:
-    """One and two spatial dimensions, every attribute; weights may be computed at run time."""
-    x, w, b = node.value(0), node.value(1), node.optional(2)
-    require_real(node, x, w, b)
-    spatial = x.type.rank - 2
-    if spatial not in (1, 2):
-        node.fail(
-            f"a convolution over {spatial} spatial dimensions",
-            why="only one and two are implemented",
-        )
-    kernel = w.shape[2:]
-    if tuple(node.attr("kernel_shape") or kernel) != kernel:
-        node.fail(f"kernel_shape is not that of the weights, {kernel}")
-    strides, dilations, pads = sliding(node, x.shape[2:], kernel).last_two()
-    op = Conv2D(strides, pads, dilations, int(node.attr("group", 1)))
-    perm = (0, *range(2, spatial + 2), 1)
-    weights = node.apply(Transpose(perm), w, suffix="w").output
-    image = to_nhwc(node, x)
-    if spatial == 2:
-        return to_nchw(node, node.apply(op, image, weights, b, perm=perm).output)
-    (n, length, c), (o, k, i) = image.shape, weights.shape
-    image = node.apply(Reshape((n, 1, length, c)), image, suffix="x").output
-    weights = node.apply(Reshape((o, 1, k, i)), weights, suffix="w2d").output
-    y = node.apply(op, image, weights, b, suffix="y").output
-    return to_nchw(node, node.apply(Reshape((n, *y.shape[2:])), y, perm=perm).output)

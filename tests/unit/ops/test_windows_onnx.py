@@ -30,6 +30,10 @@ def real(*shape: int) -> np.ndarray[Any, Any]:
         ((1, 5, 8, 9), (5, 1, 3, 3), {"group": 5, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}),
         ((1, 3, 11), (4, 3, 3), {"pads": [1, 2], "strides": [2], "dilations": [2]}),
         ((2, 6, 11), (6, 1, 4), {"group": 6, "auto_pad": "SAME_LOWER"}),
+        ((1, 2, 4, 5, 6), (3, 2, 3, 2, 3), {"pads": [1, 0, 1, 0, 1, 1], "strides": [1, 2, 1]}),
+        ((2, 4, 6, 5, 4), (6, 2, 2, 2, 2), {"group": 2, "strides": [2, 1, 1]}),
+        ((1, 1, 7, 4, 4), (2, 1, 1, 3, 3), {"strides": [3, 1, 1]}),
+        ((1, 1, 7, 4, 4), (2, 1, 3, 1, 2), {"dilations": [2, 1, 1], "pads": [2, 0, 0, 2, 0, 1]}),
     ],
 )
 @pytest.mark.parametrize("bias", [True, False])
@@ -57,9 +61,14 @@ def test_conv_with_weights_at_run_time() -> None:
     run("Conv", feeds, pads=[1, 1, 0, 0], tolerance=TOLERANCE)
 
 
-def test_conv_of_three_dimensions_is_refused_with_a_sentence() -> None:
-    with pytest.raises(GlowmcuError, match="3 spatial dimensions"):
-        run("Conv", {"x": real(1, 1, 3, 3, 3)}, {"w": real(1, 1, 2, 2, 2)})
+def test_conv_of_four_dimensions_is_refused_with_a_sentence() -> None:
+    with pytest.raises(GlowmcuError, match="4 spatial dimensions"):
+        run(
+            "Conv",
+            {"x": real(1, 1, 3, 3, 3, 3)},
+            {"w": real(1, 1, 2, 2, 2, 2)},
+            oracle="reference",
+        )
 
 
 @pytest.mark.parametrize(
