@@ -41,13 +41,14 @@ GM_INLINE void gm_resize_linear_s8_core(const gm_resize_linear_s8_t *p, int8_t *
                 const int32_t right = col_weights[j];
                 const int32_t here = cols[j] * p->channels;
                 const int32_t next = right > 0 ? here + p->channels : here;
+                const int32_t w3 = right * down;
+                const int32_t w2 = 1024 * down - w3;
+                const int32_t w1 = right * 1024 - w3;
+                const int32_t w0 = 1024 * 1024 - w1 - w2 - w3;
                 for (int32_t c = 0; c < p->channels; c++) {
-                    const int32_t t = top[here + c];
-                    const int32_t b = bottom[here + c];
-                    const int32_t upper = t * 1024 + (top[next + c] - t) * right;
-                    const int32_t lower = b * 1024 + (bottom[next + c] - b) * right;
-                    const int32_t sum = upper * 1024 + (lower - upper) * down;
-                    y[c] = gm_requant_s8(sum + bias, p->multiplier, 0, p->zero_point, -128, 127);
+                    const int32_t sum = bias + top[here + c] * w0 + top[next + c] * w1 +
+                                        bottom[here + c] * w2 + bottom[next + c] * w3;
+                    y[c] = gm_requant_s8(sum, p->multiplier, 0, p->zero_point, -128, 127);
                 }
                 y += p->channels;
             }
