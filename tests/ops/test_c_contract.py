@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import typing
 from collections.abc import Iterator
@@ -237,3 +238,34 @@ def test_the_generated_code_keeps_the_house_rules(tmp_path: Path) -> None:
         unit.write(folder)
         for source in (f"{unit.name}.c", f"{unit.name}_weights.c"):
             check_house_rules(parse(unit.files[source], folder), ("gm_", unit.name))
+
+
+def signature(text: str, function: str) -> list[str]:
+    """Return the parameters of a function's first declaration or definition as text."""
+    found = re.search(rf"\b{function}\((.*?)\)", text, re.DOTALL)
+    assert found, function
+    return [p.strip() for p in found[1].split(",")]
+
+
+@pytest.mark.parametrize(("name", "index"), CASES)
+def test_operands_that_may_share_are_not_restrict(name: str, index: int) -> None:
+    case = compiled(name, index)
+    layers = case.unit.report["layers"]
+    for instruction, layer in zip(case.function.instructions, layers, strict=True):
+        kernel = instruction.kernel
+        pairs = instruction.shares()
+        if kernel is None or not pairs or not layer["function"]:
+            continue
+        names = [a.name for a in arguments(instruction, kernel)]
+        if kernel.template:
+            texts = [(case.unit.files[f"{case.unit.name}.c"], layer["function"])]
+        else:
+            text = case.unit.files[f"{kernel.symbol}.h"]
+            texts = [(text, n) for n in (kernel.symbol, f"{kernel.symbol}_core")]
+            texts = texts if kernel.core else texts[:1]
+        for text, function in texts:
+            parameters = signature(text, function)
+            parameters = parameters[len(parameters) - len(names) :]
+            for field in {f for pair in pairs for f in pair}:
+                found = [p for n, p in zip(names, parameters, strict=True) if n == field]
+                assert not [p for p in found if "RESTRICT" in p], f"{function}: {field}"
