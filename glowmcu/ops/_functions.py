@@ -86,6 +86,11 @@ def _real(text: str) -> dict[str, str]:
     return {"float": text}
 
 
+def _divide(real: str, name: str, sign: str, numpy: Callable[..., Any], onnx: str = "") -> Fn:
+    signed, unsigned = f"gm_{name}_s{{W}}({{a}}, {{b}})", f"{{b}} == 0 ? 0 : {{a}} {sign} {{b}}"
+    return Fn(2, _numbers(real, signed, unsigned), numpy, onnx=onnx, header="gm_integer.h")
+
+
 def _compare(onnx: str, numpy: Callable[..., Any], sign: str) -> Fn:
     return Fn(2, _every(f"{{a}} {sign} {{b}}"), numpy, result=dtypes.BOOL, onnx=onnx)
 
@@ -101,35 +106,9 @@ ARITHMETIC = {
     "add": Fn(2, _wrapping("+"), np.add, onnx="Add"),
     "sub": Fn(2, _wrapping("-"), np.subtract, onnx="Sub"),
     "mul": Fn(2, _wrapping("*"), np.multiply, onnx="Mul"),
-    "div": Fn(
-        2,
-        _numbers(
-            "{a} / {b}",
-            "{b} == 0 ? 0 : {b} == -1 ? ({T})(0u - ({U}){a}) : {a} / {b}",
-            "{b} == 0 ? 0 : {a} / {b}",
-        ),
-        _div,
-        onnx="Div",
-    ),
-    "mod": Fn(
-        2,
-        _numbers(
-            "{a} - floor{f}({a} / {b}) * {b}",
-            "{b} == 0 || {b} == -1 ? 0 : "
-            "{a} % {b} != 0 && ({a} < 0) != ({b} < 0) ? {a} % {b} + {b} : {a} % {b}",
-            "{b} == 0 ? 0 : {a} % {b}",
-        ),
-        np.mod,
-    ),
-    "fmod": Fn(
-        2,
-        _numbers(
-            "fmod{f}({a}, {b})",
-            "{b} == 0 || {b} == -1 ? 0 : {a} % {b}",
-            "{b} == 0 ? 0 : {a} % {b}",
-        ),
-        np.fmod,
-    ),
+    "div": _divide("{a} / {b}", "div", "/", _div, onnx="Div"),
+    "mod": _divide("{a} - floor{f}({a} / {b}) * {b}", "mod", "%", np.mod),
+    "fmod": _divide("fmod{f}({a}, {b})", "rem", "%", np.fmod),
     "pow": Fn(
         2,
         _numbers(
@@ -138,7 +117,7 @@ ARITHMETIC = {
             "gm_pow_s64((int64_t){a}, (int64_t){b})",
         ),
         _pow,
-        header="gm_pow_s64.h",
+        header="gm_integer.h",
     ),
     "max": Fn(
         2,
@@ -250,9 +229,7 @@ ACTIVATIONS = {
     ),
     "prelu": Fn(
         2,
-        _numbers(
-            "{a} < 0.0{f} ? {a} * {b} : {a}", "{a} < 0 ? ({U}){a} * ({U}){b} : ({U}){a}", "{a}"
-        ),
+        _numbers("{a} < 0.0{f} ? {a} * {b} : {a}", "({U}){a} * ({U})({a} < 0 ? {b} : 1)", "{a}"),
         lambda x, s: np.where(x < 0, x * s, x),
         onnx="PRelu",
     ),
@@ -276,11 +253,7 @@ ACTIVATIONS = {
     ),
     "shrink": Fn(
         3,
-        _numbers(
-            "{a} < -{b} ? {a} + {c} : {a} > {b} ? {a} - {c} : 0.0{f}",
-            "{a} < -{b} ? ({U}){a} + ({U}){c} : {a} > {b} ? ({U}){a} - ({U}){c} : 0u",
-            "{a} > {b} ? {a} - {c} : 0u",
-        ),
+        _real("{a} < -{b} ? {a} + {c} : {a} > {b} ? {a} - {c} : 0.0{f}"),
         lambda x, d, b: np.where(x < -d, x + b, np.where(x > d, x - b, np.zeros_like(x))),
     ),
     "gelu": Fn(
@@ -339,12 +312,11 @@ def _cast(dtype: dtypes.DType) -> Fn:
         return Fn(1, _every("{a} != 0"), lambda x: x != 0, result=dtype)
     if dtype.is_float:
         return _cast_to_real(dtype)
-    low, high = f"{float(dtype.low)}", f"{float(dtype.high + 1)}"
-    top = dtype.c.upper().removesuffix("_T") + "_MAX"
-    bottom = dtype.c.upper().removesuffix("_T") + "_MIN" if dtype.kind == "int" else "0"
-    real = f"{{a}} >= {high}{{f}} ? {top} : {{a}} > {low}{{f}} ? ({dtype.c}){{a}} : {bottom}"
-    if dtype.bits == 64:
-        real = f"gm_to_{dtype.c.removesuffix('_t')}{{f}}({{a}})"
+    base = dtype.c.removesuffix("_t")
+    real = f"gm_to_{base}{{f}}({{a}})"
+    if dtype.bits < 32 or dtype is dtypes.I32:
+        low = f"{base.upper()}_MIN" if dtype.kind == "int" else "0"
+        real = f"gm_to_int32{{f}}({{a}}, {low}, {base.upper()}_MAX)"
 
     def cast(x: Array) -> Array:
         if x.dtype.kind != "f":
@@ -354,8 +326,7 @@ def _cast(dtype: dtypes.DType) -> Fn:
         return np.where(inside, whole, np.where(x > 0, dtype.high, dtype.low).astype(dtype.numpy))
 
     whole = f"({dtype.c}){{a}}"
-    header = "gm_to_int.h" if dtype.bits == 64 else ""
-    return Fn(1, {**_every(whole), "float": real}, cast, result=dtype, header=header)
+    return Fn(1, {**_every(whole), "float": real}, cast, result=dtype, header="gm_to_int.h")
 
 
 def _cast_to_real(dtype: dtypes.DType) -> Fn:

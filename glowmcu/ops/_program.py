@@ -66,9 +66,9 @@ class Fn:
 
     arity     number of arguments
     c         C expression by the kind of the arguments (float, int, uint, bool; the 16-bit float
-              formats by name). Placeholders:
-              {a} {b} {c} arguments, {f} suffix of float names and literals, {T} the C type,
-              {U} the unsigned type to wrap in, {BITS} bits of T; integer results are cast to T
+              formats by name); integer results are cast to their type. Placeholders: {a} {b} {c}
+              arguments, {f} suffix of float names and literals, {T} the C type, {BITS} its bits,
+              {U} the unsigned type to wrap in, {W} its bits
     numpy     the same with numpy; None for a function that is given by `steps`
     steps     expansion into other functions, for those that use a subexpression twice
     result    element type of the result; None: that of the arguments

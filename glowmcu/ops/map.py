@@ -139,10 +139,12 @@ def expression(step: Step, operand: DType, result: DType) -> str:
         f="" if operand is dtypes.F64 else "f",
         T=operand.c,
         U="uint64_t" if operand.bits == 64 else "uint32_t",
+        W=64 if operand.bits == 64 else 32,
         BITS=operand.bits,
     )
     text = _BARE.sub(r"\1\2", text)
-    if result.is_float or text.startswith((f"({result.c})", "gm_quantize", "gm_to_")):
+    exact = ("gm_quantize", f"gm_to_{result.c.removesuffix('_t')}")
+    if result.is_float or text.startswith(exact) or re.fullmatch(rf"\({result.c}\)\w+", text):
         return text
     return f"({result.c})({text})"
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import c_calls
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from glowmcu.instr import verify as instr_verify
 from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
 from glowmcu.ops.base import Example, Op
+from glowmcu.resources import folder
 
 CARDS = ("elementwise", "cast", "quant", "softmax", "reduce")
 EXAMPLES = [
@@ -88,3 +92,18 @@ def test_c_computes_what_the_instructions_say(cc: str) -> None:
     for (instruction, memory), found in zip(cases, c_calls.run(cases, cc, flags), strict=True):
         for result, right in zip(found, c_calls.expected(instruction, memory), strict=True):
             assert_close(result, right, 0 if right.dtype.kind != "f" else 2e-6)
+
+
+def test_rendered_code_is_formatted() -> None:
+    if shutil.which("clang-format") is None:
+        pytest.skip("clang-format is not installed")
+    style = f"--style=file:{folder('runtime_c').parent / '.clang-format'}"
+    texts = [
+        c_calls.render(instruction)
+        for parameters in EXAMPLES
+        for instruction in lowered(*parameters.values)[1].instructions
+        if type(instruction).kernels[-1].template
+    ]
+    text = "\n".join(texts)
+    found = subprocess.run(["clang-format", style], input=text, capture_output=True, text=True)
+    assert found.stdout == text
