@@ -19,6 +19,7 @@ from glowmcu.errors import InvalidModelError, ToolMissingError, VerificationErro
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 _GUARD = 64
+_KEPT = 256
 _POISON = 0xA5
 _TRACE_HEADER = """\
 #include <stdint.h>
@@ -86,10 +87,20 @@ def build_library(
     for name in sorted(files):
         key.update(f"{name}\0{files[name]}\0".encode())
     library = cache_folder() / f"{key.hexdigest()[:32]}.so"
-    if not library.exists():
+    if library.exists():
+        os.utime(library)
+    else:
+        _prune(library.parent)
         sources = [n for n in files if n.endswith(".c")]
         compile_files(program, ["-shared", "-fPIC", *options], files, sources, library)
     return library
+
+
+def _prune(folder: Path) -> None:
+    """Remove libraries but for those used last, so that the cache does not grow for ever."""
+    libraries = sorted(folder.glob("*.so"), key=lambda p: p.lstat().st_mtime_ns, reverse=True)
+    for path in libraries[_KEPT:]:
+        path.unlink(missing_ok=True)
 
 
 def compile_files(
