@@ -20,6 +20,7 @@ MAX_LINES = 500
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
+    ("commands",),
     ("show", "demo"),
     ("driver",),
     ("verify",),

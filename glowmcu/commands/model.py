@@ -1,0 +1,170 @@
+"""Options of every command that compiles a model, and what carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+
+from glowmcu.options import Options
+
+if TYPE_CHECKING:
+    from glowmcu.driver import Compilation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Shape(click.ParamType[Any]):
+    """NAME=1,3,32,32 as (name, tuple)."""
+
+    name = "NAME=DIM,DIM,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, tuple[int, ...]]:
+        """Parse one --shape option."""
+        name, _, dims = str(value).rpartition("=")
+        try:
+            shape = tuple(int(d) for d in dims.replace("x", ",").split(","))
+        except ValueError:
+            shape = (-1,)
+        if not name or min(shape) < 0:
+            self.fail(f"'{value}' is not of the form NAME=1,3,32,32", param, ctx)
+        return name, shape
+
+
+class Fixed(click.ParamType[Any]):
+    """NAME=16000 as (name, number)."""
+
+    name = "NAME=NUMBER"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, float | int]:
+        """Parse one --fix-input option."""
+        name, _, text = str(value).rpartition("=")
+        for number in (int, float):
+            try:
+                return name, number(text)
+            except ValueError:
+                continue
+        return self.fail(f"'{value}' is not of the form NAME=16000", param, ctx)
+
+
+def model_options(function: F) -> F:
+    """Add the options that every command which compiles a model takes."""
+    options = [
+        click.option(
+            "--target",
+            default="host",
+            show_default=True,
+            metavar="NAME",
+            help="Processor to compile for; `glowmcu targets` lists them.",
+        ),
+        click.option(
+            "--shape",
+            "shapes",
+            type=Shape(),
+            multiple=True,
+            help="Bind an input's shape, or a dimension symbol (NAME=100). Repeatable.",
+        ),
+        click.option(
+            "--fix-input",
+            "fix_inputs",
+            type=Fixed(),
+            multiple=True,
+            help="Make an input a constant, so that what depends on it folds. Repeatable.",
+        ),
+        click.option(
+            "--quantize",
+            type=click.Choice(["none", "int8"]),
+            default="none",
+            show_default=True,
+            help="int8: quantize a float model, with --calibration.",
+        ),
+        click.option(
+            "--calibration",
+            type=click.Path(path_type=Path),
+            metavar="FILE.npz",
+            help="Typical inputs: an .npz with one array per input, or a folder of .npy.",
+        ),
+        click.option("--name", default="", help="Prefix of files and C symbols.  [model's name]"),
+        click.option(
+            "--optimize",
+            type=click.Choice(["speed", "balanced", "size"]),
+            default="balanced",
+            show_default=True,
+            help="What kernels are chosen for; speed spends flash, size avoids long code.",
+        ),
+        click.option(
+            "--specialize",
+            type=click.Choice(["none", "hot", "all"]),
+            default="hot",
+            show_default=True,
+            help="Layers that get a copy of their kernel with constant parameters.",
+        ),
+        click.option(
+            "--no-share",
+            is_flag=True,
+            help="Do not compute in place or in views (to find a fault).",
+        ),
+        click.option(
+            "--ram-limit",
+            type=click.IntRange(0),
+            metavar="BYTES",
+            help="Fail when the arena is larger.",
+        ),
+        click.option(
+            "--flash-limit",
+            type=click.IntRange(0),
+            metavar="BYTES",
+            help="Fail when the weights are larger.",
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def make_options(values: dict[str, Any]) -> Options:
+    """Return Options from the parameters of `model_options`."""
+    return Options(
+        name=values["name"],
+        target=values["target"],
+        quantize=values["quantize"],
+        shapes=dict(values["shapes"]),
+        fix_inputs=dict(values["fix_inputs"]),
+        optimize=values["optimize"],
+        specialize=values["specialize"],
+        share=not values["no_share"],
+        ram_limit=values["ram_limit"],
+        flash_limit=values["flash_limit"],
+    )
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show the running stage on standard error, where that is a terminal."""
+    if quiet or not err.is_terminal:
+        yield lambda _stage: None
+        return
+    with err.status("starting") as status:
+        yield lambda stage: status.update(f"{stage} …")
+
+
+def compile_from(values: dict[str, Any], model: Path, trace: Any = None) -> Compilation:
+    """Compile with the parameters of `model_options`, showing progress."""
+    from glowmcu.driver import compile_network
+
+    with progress(values["quiet"]) as report:
+        compilation = compile_network(
+            model, make_options(values), values["calibration"], trace=trace, progress=report
+        )
+    if not values["quiet"]:
+        for note in compilation.notes:
+            err.print(f"note: {note}", markup=False)
+    return compilation
