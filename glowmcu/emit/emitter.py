@@ -30,7 +30,8 @@ def emit(
 ) -> CodeUnit:
     """Return the C of a function whose instructions have kernels and whose buffers have places."""
     name = options.name or function.name
-    code = view.assemble(function, name, plan, options.specialize, _render)
+    chosen = view.specialised_layers(function, options.specialize, options.optimize)
+    code = view.assemble(function, name, plan, chosen, _render)
     inputs, outputs = view.identify(
         view.slots(function.inputs, (b.name for b in function.inputs), plan),
         view.slots(function.outputs, function.output_names, plan),

@@ -47,7 +47,7 @@ def _read(folder: Path, name: str) -> str:
 
 
 def _slot(record: dict[str, Any]) -> Slot:
-    scale = record["scale"]
+    scale = record.get("scale")  # the results of layers are described without it
     quant = Quant.per_tensor(scale, record["zero_point"]) if isinstance(scale, float) else None
     dtype = dtypes.of(np.dtype(record["dtype"]))
     type_ = TensorType(dtype, tuple(record["shape"]), quant)

@@ -17,11 +17,13 @@ from glowmcu.emit.unit import Plan, Slot
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.options import Specialize
+from glowmcu.options import Optimize, Specialize
 from glowmcu.targets.kernel import Kernel, Packed, no_scratch
 
 HOT = 0.05
 """A layer with more than this part of the MACs is hot."""
+FEW = 2
+"""So many copies with constant parameters take less flash than one that takes any."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,7 @@ class Argument:
 def arguments(instruction: Instruction, kernel: Kernel) -> tuple[Argument, ...]:
     """Return the pointers of a kernel's C prototype: outputs, inputs, constants, scratch.
 
-    Inputs come in the order of the fields; without packing, constants are inputs like others, but
-    in a field of several buffers they come last.
+    Inputs come in the order of the fields; without packing, constants are inputs like others.
     """
     outputs: list[Argument] = []
     inputs: list[Argument] = []
@@ -178,8 +179,7 @@ def arguments(instruction: Instruction, kernel: Kernel) -> tuple[Argument, ...]:
         if found is None and not kernel.pack:
             group.append(Argument(field_name, None, role != "in"))
         elif isinstance(found, tuple):
-            many = [Argument(f"{field_name}{n}", b, role != "in") for n, b in enumerate(found)]
-            group += sorted(many, key=_is_constant)
+            group += [Argument(f"{field_name}{n}", b, role != "in") for n, b in enumerate(found)]
         elif found is not None:
             group.append(Argument(field_name, found, role != "in"))
     if kernel.pack:
@@ -313,10 +313,9 @@ def _named(text: str, placeholder: str, function: str) -> str:
 
 
 def assemble(
-    function: Function, name: str, plan: Plan, specialize: Specialize, render: Render
+    function: Function, name: str, plan: Plan, chosen: frozenset[int], render: Render
 ) -> Code:
-    """Return the C records of a function."""
-    chosen = specialised_layers(function, specialize)
+    """Return the C records of a function; the chosen layers get constant parameters."""
     state = Assembler(name, plan, render, chosen)
     layers = tuple(state.layer(i, n) for i, n in enumerate(function.instructions))
     return Code(
@@ -329,27 +328,35 @@ def assemble(
     )
 
 
-def specialised_layers(function: Function, mode: Specialize) -> frozenset[int]:
+def specialised_layers(
+    function: Function, mode: Specialize, optimize: Optimize = "balanced"
+) -> frozenset[int]:
     """Return the layers that get a copy of their kernel with constant parameters.
 
-    hot: layers with more than 5 % of the MACs, and kernels that one set of parameters uses: their
-    constant copy replaces the general one and is smaller.
+    hot: layers with more than 5 % of the MACs (none of them when optimizing for size); others with
+    the same parameters use that copy. Where at most two sets of parameters remain, they get copies
+    as well: these are smaller than the general kernel, which is then not needed at all.
     """
     if mode == "none":
         return frozenset()
     total = sum(i.macs for i in function.instructions)
-    sets: dict[str, set[str]] = {}
-    for instruction in function.instructions:
-        if instruction.kernel:
-            attributes = repr(instruction.attributes())
-            sets.setdefault(instruction.kernel.symbol, set()).add(attributes)
-    return frozenset(
-        index
-        for index, instruction in enumerate(function.instructions)
-        if (kernel := instruction.kernel) is not None
-        and kernel.core
-        and (mode == "all" or instruction.macs > HOT * total or len(sets[kernel.symbol]) == 1)
-    )
+    sets: dict[str, dict[str, list[int]]] = {}
+    for index, instruction in enumerate(function.instructions):
+        kernel = instruction.kernel
+        if kernel is not None and kernel.core:
+            by_attributes = sets.setdefault(kernel.symbol, {})
+            by_attributes.setdefault(repr(instruction.attributes()), []).append(index)
+
+    def is_hot(layers: list[int]) -> bool:
+        hottest = max(function.instructions[i].macs for i in layers)
+        return mode == "all" or (optimize != "size" and hottest > HOT * total)
+
+    chosen: set[int] = set()
+    for groups in sets.values():
+        cold = [layers for layers in groups.values() if not is_hot(layers)]
+        kept = cold if len(cold) > FEW else []
+        chosen.update(i for layers in groups.values() if layers not in kept for i in layers)
+    return frozenset(chosen)
 
 
 def slots(buffers: Iterable[Buffer], names: Iterable[str], plan: Plan) -> tuple[Slot, ...]:

@@ -18,6 +18,7 @@ import pytest
 from glowmcu.core.passes import PassRecord
 from glowmcu.emit.emitter import ModelInfo, emit
 from glowmcu.emit.unit import CodeUnit
+from glowmcu.emit.view import specialised_layers
 from glowmcu.errors import OptionError
 from glowmcu.instr.function import Function
 from glowmcu.options import Options, Specialize
@@ -79,9 +80,22 @@ def test_layers_are_specialised_as_asked(mode: Specialize, sources: int, cores: 
     assert files["net.c"].count("_core(") == cores
 
 
+def specialised(widths: tuple[int, ...], optimize: str = "balanced") -> list[int]:
+    function = networks.dense_chain(widths, True)
+    return sorted(specialised_layers(function, "hot", optimize))  # type: ignore[arg-type]
+
+
 def test_hot_layers_are_specialised() -> None:
-    report = unit_of(networks.dense_chain((100, 100, 2, 2, 100), True)).report
-    assert [layer["specialised"] for layer in report["layers"]] == [True, False, False, False]
+    assert specialised((100, 100, 2, 2, 2, 2)) == [0]
+
+
+def test_few_cold_layers_are_specialised_to_save_the_general_kernel() -> None:
+    assert specialised((100, 100, 2, 2)) == [0, 1, 2]
+    assert specialised((100, 100), "size") == [0]
+
+
+def test_hot_layers_are_not_specialised_for_size() -> None:
+    assert specialised((100, 100, 100, 100), "size") == []
 
 
 def test_equal_layers_share_one_copy_and_one_constant() -> None:
