@@ -71,3 +71,13 @@ def test_softmax(axis: int) -> None:
     constants = quants(np.uint8, x=0.05, y=1 / 256)
     constants["zy"] = np.asarray(0, np.uint8)
     run("QLinearSoftmax", feeds, constants, "x sx zx sy zy", axis=axis, opset=13)
+
+
+def test_pool_and_concat() -> None:
+    x = numbers(np.uint8, 1, 3, 4, 4)
+    constants = quants(np.uint8, x=0.05, y=0.03)
+    run("QLinearGlobalAveragePool", {"x": x}, constants, "x sx zx sy zy")
+    run("QLinearAveragePool", {"x": x}, constants, "x sx zx sy zy", kernel_shape=[2, 2])
+    feeds = {"a": x, "b": numbers(np.uint8, 1, 2, 4, 4)}
+    constants = quants(np.uint8, a=0.02, b=0.05, y=0.06)
+    run("QLinearConcat", feeds, constants, "sy zy a sa za b sb zb", axis=1)

@@ -1,0 +1,143 @@
+"""Importers of integer layers: the QOperator format's and those of dynamic quantization.
+
+Each one means dequantize, the layer on real numbers, quantize, and is imported as that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.types import Quant, TensorType
+from glowmcu.graph.graph import Value, constant
+from glowmcu.ops.base import IMPORTERS, onnx_op
+from glowmcu.ops.cast import Cast
+from glowmcu.ops.elementwise_onnx import elementwise
+from glowmcu.ops.onnx_node import OnnxNode
+from glowmcu.ops.qlinear import quant_at, real_operand, stored_result
+from glowmcu.ops.quant import AsQuant, Dequantize, Quantize
+
+
+def layer(node: OnnxNode, op_type: str, *inputs: Value | None) -> Value:
+    """Import the node as if it were one of another type on other inputs; the result is inner."""
+    inner = OnnxNode(
+        op_type,
+        node.name,
+        node.opset,
+        inputs,
+        (f"{node.output_names[0]}.real",),
+        node.attributes,
+        used=node.used,
+    )
+    found = IMPORTERS["", op_type](inner)
+    value: Value = found[0] if isinstance(found, tuple) else found
+    return value
+
+
+def real_weights(node: OnnxNode, index: int, axis: int) -> Value:
+    """Return the real numbers of constant weights at `index`, scales per tensor or along `axis`."""
+    weights = node.const(index, "the weights")
+    scale, zero = node.const(index + 1, "a scale"), node.const(index + 2, "a zero point")
+    assert weights is not None and scale is not None
+    scales = tuple(float(s) for s in scale.reshape(-1))
+    zeros = np.zeros(len(scales)) if zero is None else zero.reshape(-1)
+    points = tuple(int(z) for z in np.broadcast_to(zeros, (len(scales),)))
+    quant = Quant(scales, points, axis if len(scales) > 1 else None)
+    return _real_constant(node, index, weights, quant)
+
+
+def _real_constant(node: OnnxNode, index: int, data: np.ndarray, quant: Quant) -> Value:
+    type_ = TensorType(dtypes.of(data.dtype), data.shape, quant)
+    stored = constant(node.value(index).name, data, type_)
+    return node.apply(Dequantize(), stored, suffix=f"real{index}").output
+
+
+@onnx_op("QLinearConv")
+def import_qlinear_conv(node: OnnxNode) -> Value:
+    """Convolution of stored integers with constant weights, scales per tensor or channel."""
+    x, weights = real_operand(node, 0), real_weights(node, 3, 0)
+    bias = node.const(8, "the bias")
+    real_bias = None
+    if bias is not None:
+        x_scale, w_scale = node.const(1, "a scale"), node.const(4, "a scale")
+        assert x_scale is not None and w_scale is not None
+        unit = np.broadcast_to((x_scale.reshape(-1) * w_scale.reshape(-1)), bias.shape)
+        quant = Quant(tuple(float(s) for s in unit), (0,) * bias.size, 0)
+        real_bias = _real_constant(node, 8, bias, quant)
+    return stored_result(node, layer(node, "Conv", x, weights, real_bias), 6)
+
+
+@onnx_op("QLinearMatMul")
+def import_qlinear_matmul(node: OnnxNode) -> Value:
+    """Matrix product of stored integers; scales of a constant second operand may be per column."""
+    b = node.value(3)
+    fixed = b.data is not None
+    right = real_weights(node, 3, b.type.rank - 1) if fixed else real_operand(node, 3)
+    return stored_result(node, layer(node, "MatMul", real_operand(node, 0), right), 6)
+
+
+@onnx_op("QGemm", domain="com.microsoft")
+def import_qgemm(node: OnnxNode) -> Value:
+    """Gemm of stored integers; the result is stored where a scale for it is given."""
+    right = real_weights(node, 3, 0 if node.attr("transB", 0) else 1)
+    bias = node.const(6, "the bias")
+    real_bias = None
+    if bias is not None:
+        a_scale, b_scale = node.const(1, "a scale"), node.const(4, "a scale")
+        assert a_scale is not None and b_scale is not None
+        alpha = float(node.attr("alpha", 1.0))
+        unit = np.broadcast_to(alpha * a_scale.reshape(-1) * b_scale.reshape(-1), bias.shape[-1:])
+        real_bias = _real_constant(
+            node,
+            6,
+            bias.reshape(-1),
+            Quant(tuple(float(s) for s in unit), (0,) * bias.size, 0),
+        )
+    y = layer(node, "Gemm", real_operand(node, 0), right, real_bias)
+    return y if node.optional(7) is None else stored_result(node, y, 7)
+
+
+@onnx_op("QLinearAveragePool", "QLinearGlobalAveragePool", domain="com.microsoft")
+def import_qlinear_pool(node: OnnxNode) -> Value:
+    """Averages of stored integers, channels first."""
+    if node.attr("channels_last", 0):
+        node.fail("channels_last=1", hint="export the model with channels first")
+    y = layer(node, node.op_type.removeprefix("QLinear"), real_operand(node, 0))
+    return stored_result(node, y, 3)
+
+
+@onnx_op("QLinearConcat", domain="com.microsoft")
+def import_qlinear_concat(node: OnnxNode) -> Value:
+    """Stored tensors, each with its own scale; the result has the first one."""
+    parts = [real_operand(node, i) for i in range(2, len(node.inputs), 3)]
+    dtype = node.value(2).type.dtype
+    y = layer(node, "Concat", *parts)
+    return node.apply(Quantize(dtype, quant_at(node, 0)), y).output
+
+
+@onnx_op("MatMulInteger", "ConvInteger")
+def import_integer_layer(node: OnnxNode) -> Value:
+    """Products of integers less their zero points, computed in float32 (exact up to 2^24)."""
+    op_type = node.op_type.removesuffix("Integer")
+    operands = [_less_zero_point(node, i, op_type) for i in (0, 1)]
+    y = layer(node, op_type, *operands)
+    return node.apply(Cast(dtypes.I32), y).output
+
+
+def _less_zero_point(node: OnnxNode, index: int, op_type: str) -> Value:
+    x, zero = node.value(index), node.optional(index + 2)
+    known = zero is None or zero.data is not None
+    points = (0,) if zero is None or zero.data is None else tuple(map(int, zero.data.reshape(-1)))
+    if known:
+        axis = None
+        if len(points) > 1:
+            axis = 0 if op_type == "Conv" else x.type.rank - (2 if index == 0 else 1)
+        quant = Quant((1.0,) * len(points), points, axis)
+        if x.data is not None:
+            return _real_constant(node, index, x.data, quant)
+        stored = node.apply(AsQuant(quant), x, suffix=f"stored{index}").output
+        return node.apply(Dequantize(), stored, suffix=f"real{index}").output
+    assert zero is not None
+    real = node.apply(Cast(dtypes.F32), x, suffix=f"real{index}").output
+    point = node.apply(Cast(dtypes.F32), zero, suffix=f"zero{index}").output
+    return elementwise(node, "sub", real, point, suffix=f"centred{index}")
