@@ -15,6 +15,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.emit import literals, report, view
 from glowmcu.emit.names import short
+from glowmcu.emit.specialize import specialised_layers
 from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
@@ -30,7 +31,7 @@ def emit(
 ) -> CodeUnit:
     """Return the C of a function whose instructions have kernels and whose buffers have places."""
     name = options.name or function.name
-    chosen = view.specialised_layers(function, options.specialize, options.optimize)
+    chosen = specialised_layers(function, options.specialize, options.optimize)
     code = view.assemble(function, name, plan, chosen, _render)
     inputs, outputs = view.identify(
         view.slots(function.inputs, (b.name for b in function.inputs), plan),

@@ -17,8 +17,8 @@ import pytest
 
 from glowmcu.core.passes import PassRecord
 from glowmcu.emit.emitter import ModelInfo, emit
+from glowmcu.emit.specialize import specialised_layers
 from glowmcu.emit.unit import CodeUnit
-from glowmcu.emit.view import specialised_layers
 from glowmcu.errors import OptionError
 from glowmcu.instr.function import Function
 from glowmcu.options import Options, Specialize
