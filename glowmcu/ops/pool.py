@@ -52,7 +52,8 @@ class Pool2D(Op):
     def infer(self, x: TensorType) -> TensorType:
         if x.rank != 4:
             raise TypeError(f"x must have four dimensions, not {x.rank}")
-        return TensorType(x.dtype, (x.shape[0], *self.window(x.shape).output, x.shape[3]))
+        shape = (x.shape[0], *self.window(x.shape).output, x.shape[3])
+        return TensorType(x.dtype, shape, x.quant if self.kind == "max" else None)
 
     def reference(self, x: Array) -> Array:
         window = self.window(x.shape)
