@@ -21,6 +21,7 @@ from glowmcu.ops.quant import AsQuant, Dequantize, Quantize
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.transpose import Transpose
+from glowmcu.passes.linear import LINEAR
 from glowmcu.passes.match import Uses, bounds, made_by, make, single
 from glowmcu.passes.permute import inverse
 
@@ -316,20 +317,24 @@ def same_reals(node: Node, uses: Uses) -> Value | None:
 
 def symmetric_weights(node: Node, uses: Uses) -> Value | None:
     """Constant int8 weights with a zero point lose it where what remains fits int8."""
-    if not isinstance(node.op, Dequantize) or node.inputs[0] is None:
+    weights = node.inputs[1] if isinstance(node.op, LINEAR) else None
+    made = made_by(weights, Dequantize)
+    stored = made.inputs[0] if made else None
+    if weights is None or stored is None or stored.data is None or stored.type.quant is None:
         return None
-    x = node.inputs[0]
-    if x.data is None or x.type.quant is None or x.type.dtype != dtypes.I8:
+    quant = stored.type.quant
+    if stored.type.dtype != dtypes.I8 or not any(quant.zero_point):
         return None
-    if not any(x.type.quant.zero_point):
-        return None
-    _, zero = x.type.quant.arrays(x.type.rank)
-    data = x.data.astype(np.int32) - zero
+    _, zero = quant.arrays(stored.type.rank)
+    data = stored.data.astype(np.int32) - zero
     if data.min(initial=0) < -128 or data.max(initial=0) > 127:
         return None
-    quant = replace(x.type.quant, zero_point=(0,) * len(x.type.quant.zero_point))
-    small = constant(x.name, data.astype(np.int8), x.type.with_quant(quant))
-    return make(node.op, small, like=node.output, origin=node.origin, type_=node.types[0])
+    type_ = stored.type.with_quant(replace(quant, zero_point=(0,) * len(quant.zero_point)))
+    moved = constant(stored.name, data.astype(np.int8), type_)
+    real = make(Dequantize(), moved, like=weights, origin=(), type_=weights.type)
+    y = node.output
+    inputs = (node.inputs[0], real, *node.inputs[2:])
+    return make(node.op, *inputs, like=y, origin=node.origin, type_=y.type)
 
 
 SIGNED_RULES: tuple[Rule, ...] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,6 +12,7 @@ from glowmcu.core.types import Array, Quant
 from glowmcu.graph.graph import Graph, Node, Value
 from glowmcu.ops.concat import Concat
 from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.pad import Pad
 from glowmcu.ops.softmax import Softmax
 from glowmcu.passes.qdq import moves_data
 from glowmcu.quantize.calibrate import is_real
@@ -36,8 +38,9 @@ def assign(graph: Graph, ranges: Mapping[Value, Range]) -> dict[Value, Quant]:
         return value
 
     for node in graph.nodes():
-        group = [v for v in (*_shared(node), *node.outputs) if v in ranges]
-        if isinstance(node.op, Concat) and any(find(v) in fixed for v in group):
+        sources = _shared(node)
+        group = [v for v in (*sources, *node.outputs) if v in ranges]
+        if len(sources) > 1 and any(find(v) in fixed for v in group):
             continue
         for value in group[1:]:
             first, other = find(group[0]), find(value)
@@ -53,12 +56,20 @@ def assign(graph: Graph, ranges: Mapping[Value, Range]) -> dict[Value, Quant]:
 def _shared(node: Node) -> tuple[Value, ...]:
     """Return the inputs whose quantization the node's output shares."""
     op = node.op
-    several = isinstance(op, Concat) or (
-        isinstance(op, Elementwise) and op.fn in ("max", "min") and op.clamp is None
-    )
-    if several:
+    if isinstance(op, Concat) or chooses(node):
         return tuple(v for v in node.inputs if v is not None and is_real(v))
-    return tuple(v for v in node.inputs[:1] if v is not None) if moves_data(node) else ()
+    return tuple(v for v in node.inputs[:1] if v is not None) if only_moves(node) else ()
+
+
+def chooses(node: Node) -> bool:
+    """Tell whether every element of the result is an element of one of the inputs."""
+    op = node.op
+    return isinstance(op, Elementwise) and op.fn in ("max", "min") and op.clamp is None
+
+
+def only_moves(node: Node) -> bool:
+    """Tell whether a node moves numbers that int8 can stand for; padding may be infinite."""
+    return moves_data(node) and not (isinstance(node.op, Pad) and math.isinf(node.op.value))
 
 
 def _fixed(value: Value) -> Quant | None:

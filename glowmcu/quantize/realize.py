@@ -13,7 +13,13 @@ from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.quant import Dequantize, Quantize
 from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR
 from glowmcu.passes.qdq import moves_data
-from glowmcu.quantize.assign import activation_quant, bias_floor, weight_quant
+from glowmcu.quantize.assign import (
+    activation_quant,
+    bias_floor,
+    chooses,
+    only_moves,
+    weight_quant,
+)
 from glowmcu.quantize.calibrate import is_real
 from glowmcu.quantize.observers import Range
 
@@ -90,7 +96,9 @@ def integer_constants(node: Node, quants: Quants) -> tuple[Value | None, ...]:
             if value is None or value.data is None or not is_real(value) or value.data.size < 2:
                 continue
             span = Range(float(value.data.min()), float(value.data.max()))
-            inputs[i] = _stored(value, activation_quant(span))
+            own = activation_quant(span)
+            shared = quants.get(node.output, own) if chooses(node) else own
+            inputs[i] = _stored(value, shared)
     return tuple(inputs)
 
 
@@ -111,7 +119,7 @@ def _stored(value: Value, quant: Quant) -> Value:
 
 def has_integer_arithmetic(node: Node, quants: Quants) -> bool:
     """Tell whether the node's card computes it in integers, given these quantizations."""
-    if not all(v in quants for v in node.outputs):
+    if not all(v in quants for v in node.outputs) or (moves_data(node) and not only_moves(node)):
         return False
     inputs = integer_constants(node, quants)
     for value in inputs:
@@ -132,7 +140,7 @@ def stored_values(graph: Graph, quants: Quants) -> set[Value]:
     Data movement goes with what surrounds it; what lies between float operators stays float.
     """
     nodes = graph.nodes()
-    whole = {n: has_integer_arithmetic(n, quants) for n in nodes if not (n.op.raw or moves_data(n))}
+    whole = {n: has_integer_arithmetic(n, quants) for n in nodes if not (only_moves(n) or n.op.raw)}
     moving = [n for n in nodes if n not in whole and all(v in quants for v in n.outputs)]
     stored = {v for n, ok in whole.items() if ok for v in _around(n, quants)}
     for order in (moving, moving[::-1]):

@@ -99,6 +99,18 @@ def test_concat_does_not_override_known_scales() -> None:
     assert quants[y].scale[0] > 1 / 256
 
 
+def test_a_choice_has_room_for_all_its_inputs() -> None:
+    x = Value("x", f32(2, 3))
+    wide = constant("c", np.full((2, 3), 3, np.float32))
+    unit = fn("tanh", x)
+    y, z = fn("max", unit, wide), fn("max", x, x)
+    graph = Graph("g", (x,), (y, z), ("y", "z"))
+    quants = assign(graph, ranges_of(graph))
+    assert quants[unit].scale[0] == 1 / 128
+    assert quants[y] != quants[unit]
+    assert quants[z] == quants[x]
+
+
 def test_calibration_needs_samples_and_numbers() -> None:
     x = Value("x", f32(2))
     graph = Graph("g", (x,), (fn("log", x),), ("y",))

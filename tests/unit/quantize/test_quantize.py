@@ -21,6 +21,7 @@ from glowmcu.ops.base import f32
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.pad import Pad
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.softmax import Softmax
 from glowmcu.passes import GRAPH_PASSES, islands
@@ -107,6 +108,25 @@ def test_what_has_no_integer_arithmetic_stays_float() -> None:
     for sample in samples(graph, 5, seed=9):
         expected = run_real(graph, sample)
         assert np.abs(expected - run_real(after, sample)).max() < 0.1 * np.ptp(expected)
+
+
+def test_infinite_padding_stays_float() -> None:
+    x = Value("x", f32(1, 4))
+    y = apply(Pad((0, 1, 0, 0), "constant", -np.inf), fn("tanh", x)).output
+    graph = Graph("net", (x,), (y,), ("y",))
+    after = through_passes(quantize(graph, samples(graph), io="float"))
+    (sample,) = samples(graph, 1, seed=9)
+    np.testing.assert_allclose(run_real(after, sample), run_real(graph, sample), atol=0.03)
+
+
+def test_maximum_with_a_constant() -> None:
+    x = Value("x", f32(4, 8))
+    y = fn("max", fn("add", x, x), weights(8))
+    graph = Graph("net", (x,), (y,), ("y",))
+    after = through_passes(quantize(graph, samples(graph)))
+    assert not any(t.dtype.is_float for n in after.nodes() for t in n.types)
+    (sample,) = samples(graph, 1, seed=9)
+    np.testing.assert_allclose(run_real(after, sample), run_real(graph, sample), atol=0.1)
 
 
 def test_between_float_operators_nothing_is_stored() -> None:
