@@ -22,9 +22,10 @@ def calibrate(
     observer: Callable[[], Observer],
     progress: Progress | None = None,
 ) -> dict[Value, Range]:
-    """Return the range of every float value over all samples.
+    """Return the range of every float value over all samples, of its finite elements.
 
-    Raises OptionError without samples, InvalidModelError when a value is never finite.
+    A value that is never finite has no range (and stays float). Raises OptionError without
+    samples, InvalidModelError when an output is never finite.
     """
     if not samples:
         raise OptionError(
@@ -46,12 +47,13 @@ def calibrate(
                 seen.add(value)
         if progress is not None:
             progress(number + 1, len(samples))
-    for value in watched:
-        if value not in seen:
+    for value in graph.outputs:
+        if value in watched and value not in seen:
             raise InvalidModelError(
-                f"'{value.name}' is infinite or not a number on every calibration sample"
+                f"the output '{value.name}' is not a finite number on any calibration sample",
+                hint="check that the calibration data are what the network expects",
             )
-    return {value: watcher.range() for value, watcher in watched.items()}
+    return {value: watcher.range() for value, watcher in watched.items() if value in seen}
 
 
 def is_real(value: Value) -> bool:

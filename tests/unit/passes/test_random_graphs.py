@@ -6,11 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from law import changed, network, same_tensors
+from law import changed, feeds, network, same_tensors
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import Quant
+from glowmcu.graph.evaluate import evaluate
 from glowmcu.graph.graph import Graph, Value, apply, constant
+from glowmcu.graph.verify import verify
+from glowmcu.instr.evaluate import evaluate as run_instructions
+from glowmcu.lowering.lower import lower
 from glowmcu.ops.base import f32, weights_i8
 from glowmcu.ops.concat import Concat
 from glowmcu.ops.conv import Conv2D
@@ -24,6 +28,7 @@ from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.transpose import Transpose
 from glowmcu.passes import GRAPH_PASSES
+from glowmcu.quantize import quantize
 
 
 class Maker:
@@ -176,3 +181,24 @@ def test_graphs_with_quantized_values(seed: int) -> None:
     graph = Maker(seed).graph(14, True, *STORED)
     with np.errstate(all="ignore"):
         changed(graph, all_passes, 0.05)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_graphs_that_are_quantized_then(seed: int) -> None:
+    with np.errstate(all="ignore"):
+        graph = all_passes(Maker(seed).graph(12, False, *FLOAT))
+        if not graph.nodes():
+            return
+        samples = [feeds(graph, number) for number in range(4)]
+        if not all(np.isfinite(a).any() for a in evaluate(graph, samples[0]).values()):
+            return
+        stored = all_passes(quantize(graph, samples, io="float"))
+        verify(stored)
+        real, meant = evaluate(graph, samples[1]), evaluate(stored, samples[1])
+        found = run_instructions(lower(stored, stored.nodes(), "net"), samples[1])
+    for name, expected in real.items():
+        finite = np.isfinite(expected)
+        span = float(np.ptp(expected[finite])) if finite.any() else 0.0
+        for got, tolerance in ((meant[name], 0.25), (found[name], 0.3)):
+            delta = np.abs(expected[finite].astype(np.float64) - got[finite])
+            assert float(delta.max(initial=0)) <= max(tolerance * span, 0.1)

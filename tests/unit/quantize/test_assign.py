@@ -116,7 +116,7 @@ def test_calibration_needs_samples_and_numbers() -> None:
     graph = Graph("g", (x,), (fn("log", x),), ("y",))
     with pytest.raises(OptionError, match="calibration"):
         calibrate(graph, [], MinMax)
-    with pytest.raises(InvalidModelError, match="not a number"), np.errstate(all="ignore"):
+    with pytest.raises(InvalidModelError, match="not a finite number"), np.errstate(all="ignore"):
         calibrate(graph, [{"x": np.array([-1, -2], np.float32)}], MinMax)
 
 
