@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.graph.graph import Value
 from glowmcu.ops.base import onnx_op
 from glowmcu.ops.elementwise_onnx import elementwise, scalar
@@ -13,6 +14,7 @@ from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.pool import Pool2D
 from glowmcu.ops.reduce import Reduce
 from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.standardize import Standardize
 
 
 def reduced(node: OnnxNode, kind: str, axes: tuple[int, ...], x: Value, suffix: str) -> Value:
@@ -21,11 +23,24 @@ def reduced(node: OnnxNode, kind: str, axes: tuple[int, ...], x: Value, suffix: 
 
 
 def _standardized(
-    node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float
+    node: OnnxNode, x: Value, first: int, epsilon: float, centre: bool = True
+) -> Value:
+    """Return (x - mean) / sqrt(variance + epsilon) over all axes from `first` on."""
+    axes = tuple(range(first, x.type.rank))
+    if x.type.dtype is not dtypes.F32:
+        return _with_statistics(node, x, axes, epsilon, centre)[0]
+    shape = (*x.shape[:first], math.prod(x.shape[first:]))
+    rows = x if shape == x.shape else node.apply(Reshape(shape), x, suffix="rows").output
+    y = node.apply(Standardize(epsilon, centre), rows, suffix="standardized").output
+    return y if shape == x.shape else node.apply(Reshape(x.shape), y, suffix="shaped").output
+
+
+def _with_statistics(
+    node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float, centre: bool = True
 ) -> tuple[Value, Value, Value]:
-    """Return (x - mean) / sqrt(variance + epsilon) along axes, the mean, the inverse deviation."""
-    mean = reduced(node, "mean", axes, x, "mean")
-    centred = elementwise(node, "sub", x, mean, suffix="centred")
+    """Return (x - mean) / sqrt(variance + epsilon), the mean, the inverse deviation."""
+    mean = reduced(node, "mean", axes, x, "mean") if centre else x
+    centred = elementwise(node, "sub", x, mean, suffix="centred") if centre else x
     square = elementwise(node, "mul", centred, centred, suffix="square")
     variance = reduced(node, "mean", axes, square, "variance")
     inverse = _inverse_root(node, variance, epsilon)
@@ -47,9 +62,9 @@ def _affine(node: OnnxNode, x: Value, scale: Value | None, bias: Value | None) -
     return x if bias is None else elementwise(node, "add", x, bias)
 
 
-def _trailing_axes(node: OnnxNode, x: Value) -> tuple[int, ...]:
+def _first_axis(node: OnnxNode, x: Value) -> int:
     axis = int(node.attr("axis", -1))
-    return tuple(range(axis + x.type.rank if axis < 0 else axis, x.type.rank))
+    return axis + x.type.rank if axis < 0 else axis
 
 
 @onnx_op("LayerNormalization")
@@ -57,25 +72,24 @@ def import_layer_normalization(node: OnnxNode) -> tuple[Value, ...] | Value:
     """Over all axes from `axis` on, with scale and optional bias; mean and deviation on demand."""
     node.attr("stash_type")
     x = node.value(0)
-    axes = _trailing_axes(node, x)
-    epsilon = float(node.attr("epsilon", 1e-5))
-    standard, mean, inverse = _standardized(node, x, axes, epsilon)
-    y = _affine(node, standard, node.optional(1), node.optional(2))
-    return (y, mean, inverse)[: len(node.output_names)] if len(node.output_names) > 1 else y
+    first, epsilon = _first_axis(node, x), float(node.attr("epsilon", 1e-5))
+    scale, bias = node.optional(1), node.optional(2)
+    if not any(node.output_names[1:]):
+        y = _affine(node, _standardized(node, x, first, epsilon), scale, bias)
+        return y if len(node.output_names) == 1 else (y,) * len(node.output_names)
+    axes = tuple(range(first, x.type.rank))
+    standard, mean, inverse = _with_statistics(node, x, axes, epsilon)
+    return (_affine(node, standard, scale, bias), mean, inverse)[: len(node.output_names)]
 
 
-@onnx_op("RMSNormalization")
-@onnx_op("SimplifiedLayerNormalization")
+@onnx_op("RMSNormalization", "SimplifiedLayerNormalization")
 def import_rms_normalization(node: OnnxNode) -> Value:
     """Divided by the root of the mean square over all axes from `axis` on, then scaled."""
     node.attr("stash_type")
     x = node.value(0)
-    square = elementwise(node, "mul", x, x, suffix="square")
-    mean = reduced(node, "mean", _trailing_axes(node, x), square, "mean")
-    inverse = _inverse_root(node, mean, float(node.attr("epsilon", 1e-5)))
-    return _affine(
-        node, elementwise(node, "mul", x, inverse, suffix="standardized"), node.optional(1), None
-    )
+    epsilon = float(node.attr("epsilon", 1e-5))
+    y = _standardized(node, x, _first_axis(node, x), epsilon, centre=False)
+    return _affine(node, y, node.optional(1), None)
 
 
 def _per_channel(node: OnnxNode, value: Value | None, rank: int) -> Value | None:
@@ -92,8 +106,7 @@ def _per_channel(node: OnnxNode, value: Value | None, rank: int) -> Value | None
 def import_instance_normalization(node: OnnxNode) -> Value:
     """Each channel of each sample by its own mean and deviation."""
     x = node.value(0)
-    axes = tuple(range(2, x.type.rank))
-    standard, _, _ = _standardized(node, x, axes, float(node.attr("epsilon", 1e-5)))
+    standard = _standardized(node, x, 2, float(node.attr("epsilon", 1e-5)))
     rank = x.type.rank
     scale, bias = (_per_channel(node, node.value(i), rank) for i in (1, 2))
     return _affine(node, standard, scale, bias)
@@ -108,7 +121,7 @@ def import_group_normalization(node: OnnxNode) -> Value:
     shape = (batch, groups, channels // groups * math.prod(rest))
     grouped = node.apply(Reshape(shape), x, suffix="groups").output
     epsilon = float(node.attr("epsilon", 1e-5))
-    standard, _, _ = _standardized(node, grouped, (2,), epsilon)
+    standard = _standardized(node, grouped, 2, epsilon)
     if node.value(1).type.numel == groups and groups != channels:
         scale, bias = (_per_channel(node, node.value(i), 3) for i in (1, 2))
         standard = _affine(node, standard, scale, bias)

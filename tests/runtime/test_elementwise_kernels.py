@@ -20,7 +20,7 @@ from glowmcu.lowering.lower import lower
 from glowmcu.ops.base import Example, Op
 from glowmcu.resources import folder
 
-CARDS = ("elementwise", "cast", "quant", "softmax", "reduce")
+CARDS = ("elementwise", "cast", "quant", "softmax", "reduce", "standardize")
 EXAMPLES = [
     pytest.param(op, example, id=f"{name}-{number}")
     for name, op in Op.registry.items()

@@ -32,6 +32,11 @@ def test_layer_normalization(axis: int) -> None:
     )
 
 
+def test_double_precision() -> None:
+    parameters = {"s": vector(3).astype(np.float64)}
+    run("LayerNormalization", {"x": X.astype(np.float64)}, parameters, opset=17, tolerance=1e-9)
+
+
 def test_rms_normalization() -> None:
     run(
         "RMSNormalization", {"x": X}, {"s": vector(3)}, opset=23, oracle="reference", tolerance=1e-5
