@@ -16,7 +16,7 @@ from glowmcu.errors import (
 from glowmcu.options import Options
 
 if TYPE_CHECKING:
-    from glowmcu.driver import CompiledModel, compile
+    from glowmcu.model import CompiledModel, compile
     from glowmcu.targets.select import register_kernel
 
 __version__ = "0.1.0"
@@ -38,9 +38,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the compiler on first use, so that `glowmcu --help` and errors are quick."""
     if name in ("CompiledModel", "compile"):
-        from glowmcu import driver
+        from glowmcu import model
 
-        return getattr(driver, name)
+        return getattr(model, name)
     if name == "register_kernel":
         from glowmcu.targets.select import register_kernel
 

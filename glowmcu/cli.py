@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from glowmcu import __version__
+from glowmcu.commands.firmware import firmware, fit, profile
 from glowmcu.commands.model import compile_from, err, model_options, out, progress
 from glowmcu.errors import GlowmcuError
 
@@ -160,7 +161,11 @@ def run(source: Path, data: Path, output: Path | None, board: str | None, **valu
     from glowmcu.emit.read import read_unit
     from glowmcu.verify.execute import run_unit
 
-    unit = read_unit(source) if source.is_dir() else compile_from(values, source).unit
+    if source.is_dir():
+        unit = read_unit(source)
+    else:
+        compilation = compile_from(values, source)
+        unit = compilation.unit if board is not None else compilation.for_host().unit
     with progress(values["quiet"]) as report:
         report("building and running")
         results = run_unit(unit, data, board=board)
@@ -234,7 +239,7 @@ def targets(markdown: bool) -> None:
 @cli.command()
 @click.option("--markdown", is_flag=True, help="As a table for the documentation.")
 def boards(markdown: bool) -> None:
-    """List the boards that `run` and `verify` can emulate."""
+    """List the boards: memory, clock, and whether `run` and `verify` can emulate them."""
     from glowmcu import show
 
     show.table(out, "boards", show.board_rows(), markdown)
@@ -257,6 +262,10 @@ def demo(output: Path | None, board: str) -> None:
 
     with progress(False) as report:
         run_demo(out, board, output, report)
+
+
+for _command in (firmware, profile, fit):
+    cli.add_command(_command)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx
 
 from glowmcu import frontend, quantize
-from glowmcu.core.passes import Pass, PassRecord, Runner, Stopped, Trace, as_pass
-from glowmcu.core.types import Array
+from glowmcu.core.passes import Pass, Runner, Stopped, Trace, as_pass
 from glowmcu.emit.emitter import emit
 from glowmcu.emit.names import check_model_name, model_name
 from glowmcu.emit.unit import CodeUnit, ModelInfo
@@ -39,18 +37,36 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Compilation:
-    """Every stage's result: the imported graph, the final one, the function, its plan, the C."""
+    """Every stage's result: the imported graph, the final one, the function, its plan, the C.
+
+    lowered  the function before kernels were chosen for the target
+    """
 
     source: onnx.ModelProto
     imported: Graph
     graph: Graph
+    lowered: Function
     function: Function
     plan: MemoryPlan
     unit: CodeUnit
-    records: tuple[PassRecord, ...]
-    notes: tuple[str, ...]
+    info: ModelInfo
     options: Options
-    target: Target
+
+    @property
+    def target(self) -> Target:
+        """The processor compiled for."""
+        return self.unit.target
+
+    def for_host(self) -> Compilation:
+        """Return this compilation with the portable kernels, which run here and give the same bits.
+
+        It is the same one where no kernel needs anything of the target.
+        """
+        if not any(i.kernel and i.kernel.requires for i in self.function.instructions):
+            return self
+        options = replace(self.options, target="host", ram_limit=None, flash_limit=None)
+        function, layout, unit = generate(self.lowered, options, self.info)
+        return replace(self, function=function, plan=layout, unit=unit, options=options)
 
 
 def function_passes(options: Options) -> tuple[Pass[Function], ...]:
@@ -80,7 +96,6 @@ def compile_network(
     """
     trace = trace or Trace()
     _check_names(trace, options)
-    machine = target(options.target)
     progress("importing")
     imported = frontend.load(model, options.shapes, options.fix_inputs)
     name = check_model_name(options.name) if options.name else model_name(imported.name)
@@ -93,9 +108,27 @@ def compile_network(
         graph = graphs.run(graph, GRAPH_PASSES)
 
     progress("lowering")
-    function = lower(graph, schedule(graph), name)
+    lowered = lower(graph, schedule(graph), name)
+    notes = (*imported.notes, *islands(graph))
+    info = ModelInfo(imported.name, imported.sha256, notes, tuple(graphs.records), imported.opset)
+    function, layout, unit = generate(lowered, replace(options, name=name), info, trace, progress)
+    return Compilation(
+        imported.model, imported.graph, graph, lowered, function, layout, unit, info, options
+    )
+
+
+def generate(
+    lowered: Function,
+    options: Options,
+    info: ModelInfo,
+    trace: Trace | None = None,
+    progress: Progress = lambda _stage: None,
+) -> tuple[Function, MemoryPlan, CodeUnit]:
+    """Choose kernels, plan memory and write the C of a lowered function."""
+    trace = trace or Trace()
+    machine = target(options.target)
     functions = Runner(verify_function, function_printer.dump, lambda f: len(f.instructions), trace)
-    function = functions.run(function, function_passes(options))
+    function = functions.run(lowered, function_passes(options))
 
     progress("planning memory")
     layout = plan(function, machine.align)
@@ -105,22 +138,9 @@ def compile_network(
     _check_limits(function, layout, options)
 
     progress("writing C")
-    records = (*graphs.records, *functions.records)
-    notes = (*imported.notes, *islands(graph))
-    info = ModelInfo(imported.name, imported.sha256, notes, records, imported.opset)
-    unit = emit(function, layout, machine, replace(options, name=name), info)
-    return Compilation(
-        imported.model,
-        imported.graph,
-        graph,
-        function,
-        layout,
-        unit,
-        records,
-        notes,
-        options,
-        machine,
-    )
+    records = (*info.passes, *functions.records)
+    unit = emit(function, layout, machine, options, replace(info, passes=records))
+    return function, layout, unit
 
 
 def _quantized(graph: Graph, calibration: Samples | None, progress: Progress) -> Graph:
@@ -158,49 +178,3 @@ def _check_limits(function: Function, layout: MemoryPlan, options: Options) -> N
             f"the weights need {weights} bytes, the limit is {options.flash_limit}",
             hint="raise --flash-limit or quantize to int8",
         )
-
-
-class CompiledModel:
-    """A compiled network: save it, or run it on the host or an emulated board."""
-
-    def __init__(self, compilation: Compilation) -> None:
-        self.compilation = compilation
-
-    @property
-    def report(self) -> dict[str, Any]:
-        """The content of report.json."""
-        return self.compilation.unit.report
-
-    def save(self, folder: str | Path) -> None:
-        """Write the C files, report and build files into a folder."""
-        self.compilation.unit.write(Path(folder))
-
-    def run(self, inputs: Mapping[str, Array], *, board: str | None = None) -> dict[str, Array]:
-        """Run the compiled C: on the host, or on an emulated board.
-
-        inputs  one array per network input, of its shape, or with a leading axis of samples (the
-                outputs then have it too). Real numbers for a quantized input are quantized first.
-        Returns the outputs by name, with the exact bits of the target.
-        """
-        from glowmcu.verify.execute import run_unit
-
-        return run_unit(self.compilation.unit, inputs, board=board)
-
-
-def compile(
-    model: str | Path | bytes | onnx.ModelProto,
-    *,
-    calibration: Samples | Iterable[Mapping[str, Array]] | None = None,
-    progress: Progress = lambda _stage: None,
-    **options: Any,
-) -> CompiledModel:
-    """Compile an ONNX network (path, bytes or ModelProto) and return a CompiledModel.
-
-    `options` are the fields of glowmcu.Options, the same as the command line's. Raises
-    GlowmcuError (or a subclass) with a complete sentence for what the caller can mend.
-    """
-    unknown = sorted(set(options) - set(Options.__dataclass_fields__))
-    if unknown:
-        known = ", ".join(Options.__dataclass_fields__)
-        raise OptionError(f"there is no option '{unknown[0]}'", hint=f"one of: {known}")
-    return CompiledModel(compile_network(model, Options(**options), calibration, progress=progress))

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
     ("commands",),
-    ("show", "demo"),
+    ("show", "demo", "model"),
     ("driver",),
     ("verify",),
     ("emit",),

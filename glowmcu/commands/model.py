@@ -14,6 +14,8 @@ from glowmcu.options import Options
 
 if TYPE_CHECKING:
     from glowmcu.driver import Compilation
+    from glowmcu.emit.unit import CodeUnit
+    from glowmcu.targets.board import Board
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -165,6 +167,16 @@ def compile_from(values: dict[str, Any], model: Path, trace: Any = None) -> Comp
             model, make_options(values), values["calibration"], trace=trace, progress=report
         )
     if not values["quiet"]:
-        for note in compilation.notes:
+        for note in compilation.info.notes:
             err.print(f"note: {note}", markup=False)
     return compilation
+
+
+def unit_for_board(values: dict[str, Any], source: Path, on: Board) -> CodeUnit:
+    """Return the network in the folder `source`, or compile that model for the board's target."""
+    from glowmcu.emit.read import read_unit
+
+    if source.is_dir():
+        return read_unit(source)
+    chosen = on.target if values["target"] == "host" else values["target"]
+    return compile_from({**values, "target": chosen}, source).unit

@@ -36,7 +36,7 @@ def run_demo(
     )
     images, labels = demo.held_out()
     progress(f"running {len(images)} held-out digits on the host")
-    on_host = _scores(run_unit(compilation.unit, images))
+    on_host = _scores(run_unit(compilation.for_host().unit, images))
     progress(f"running {_ON_BOARD} of them on {board} in QEMU")
     same = _on_board(compilation.unit, images[:_ON_BOARD], on_host[:_ON_BOARD], board, console)
 

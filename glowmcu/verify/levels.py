@@ -51,7 +51,7 @@ def verify_compilation(
     else:
         results = [_quantization_error(compilation, reference, feeds)]
     progress("building for the host")
-    results.append(_host(compilation, feeds))
+    results.append(_host(compilation.for_host(), feeds))
     if board is not None:
         progress(f"building for {board}, running QEMU")
         results.append(_board(compilation, feeds, board))

@@ -1,0 +1,61 @@
+"""The Python interface: compile() and the CompiledModel that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from glowmcu.core.types import Array
+from glowmcu.driver import Compilation, Progress, compile_network
+from glowmcu.errors import OptionError
+from glowmcu.frontend.samples import Samples
+from glowmcu.options import Options
+from glowmcu.verify.execute import run_unit
+
+
+class CompiledModel:
+    """A compiled network: save it, or run it on the host or an emulated board."""
+
+    def __init__(self, compilation: Compilation) -> None:
+        self.compilation = compilation
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The content of report.json."""
+        return self.compilation.unit.report
+
+    def save(self, folder: str | Path) -> None:
+        """Write the C files, report and build files into a folder."""
+        self.compilation.unit.write(Path(folder))
+
+    def run(self, inputs: Mapping[str, Array], *, board: str | None = None) -> dict[str, Array]:
+        """Run the compiled C: on the host, or on an emulated board.
+
+        inputs  one array per network input, of its shape, or with a leading axis of samples (the
+                outputs then have it too). Real numbers for a quantized input are quantized first.
+        Returns the outputs by name, with the exact bits of the target.
+        """
+        chosen = self.compilation if board is not None else self.compilation.for_host()
+        return run_unit(chosen.unit, inputs, board=board)
+
+
+def compile(
+    model: str | Path | bytes | onnx.ModelProto,
+    *,
+    calibration: Samples | None = None,
+    progress: Progress = lambda _stage: None,
+    **options: Any,
+) -> CompiledModel:
+    """Compile an ONNX network (path, bytes or ModelProto) and return a CompiledModel.
+
+    `options` are the fields of glowmcu.Options, the same as the command line's. Raises
+    GlowmcuError (or a subclass) with a complete sentence for what the caller can mend.
+    """
+    unknown = sorted(set(options) - set(Options.__dataclass_fields__))
+    if unknown:
+        known = ", ".join(Options.__dataclass_fields__)
+        raise OptionError(f"there is no option '{unknown[0]}'", hint=f"one of: {known}")
+    return CompiledModel(compile_network(model, Options(**options), calibration, progress=progress))
