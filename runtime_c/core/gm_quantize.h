@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One element from float to integer: clamp(round_half_even(x / scale) + zero_point), as ONNX
- * QuantizeLinear: NaN becomes the lowest integer. Plain IEEE arithmetic: the same bits everywhere.
+ * QuantizeLinear: NaN becomes the lowest integer. Plain IEEE arithmetic, the same bits everywhere,
+ * unless the compiler keeps excess precision (clang for x87) or is told to be unsafe (-ffast-math).
  */
 #ifndef GM_QUANTIZE_H
 #define GM_QUANTIZE_H

@@ -28,7 +28,7 @@ def numbers() -> np.ndarray:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("flags", [(), ("-m32",)], ids=["native", "m32"])
+@pytest.mark.parametrize("flags", [(), ("-m32", "-msse2", "-mfpmath=sse")], ids=["native", "m32"])
 def test_bits_equal_the_definition(cc: str, flags: tuple[str, ...]) -> None:
     x = numbers()
     cases = []
