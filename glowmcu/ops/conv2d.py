@@ -9,6 +9,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._conv_dsp import CONV_DSP
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
 from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks
 from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
@@ -153,6 +154,7 @@ class ConvS8(WindowInstruction):
     descending: int = 0
 
     kernels = (
+        *CONV_DSP,
         Kernel(
             "gm_conv2d_s8",
             accepts=_by_rows,
