@@ -297,13 +297,14 @@ class Assembler:
 
 
 def _named(text: str, placeholder: str, function: str) -> str:
-    """Return a rendered function under its name, the head wrapped for the length of that name."""
-    head, brace, body = text.partition("\n{\n")
-    before, _, parameters = head.partition(f"{placeholder}(")
-    above, newline, start = before.rpartition("\n")
-    split = tuple(re.split(r",\s+", parameters.removesuffix(")")))
-    head = literals.call(start + function, split, 0).removesuffix(";")
-    return f"{above}{newline}{head}{brace}{body}".replace(placeholder, function)
+    """Return rendered functions under their names, heads wrapped for the length of the names."""
+
+    def wrapped(head: re.Match[str]) -> str:
+        parameters = tuple(re.split(r",\s+", head[2]))
+        return literals.call(head[1], parameters, 0).removesuffix(";")
+
+    heads = re.compile(rf"^(\w.*\b{function}\w*)\(([^()]*)\)(?=\n\{{)", re.MULTILINE)
+    return heads.sub(wrapped, text.replace(placeholder, function))
 
 
 def assemble(

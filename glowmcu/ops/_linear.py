@@ -92,13 +92,38 @@ def fold_linear(
     bound = int((np.abs(weights).sum(axis=1) * reach + np.abs(acc_bias)).max(initial=0)) << shift
     if bound >= 1 << 31:
         raise DoesNotFitError(f"the accumulator of '{b.name}' could reach {bound}, beyond 2^31")
+    dead = _settle_constants(weights, acc_bias, multiplier, shift, y, reach)
+    changed = bool(weights[dead].any())
+    if changed:
+        data = data.copy()
+        np.moveaxis(data, channel_axis, 0)[dead] = 0
     return FoldedLinear(
-        w if w.data is not None else b.constant(data, w.name, w.type),
+        b.constant(data, w.name, w.type) if changed or w.data is None else w,
         b.constant(acc_bias.astype(np.int32), f"{b.name}.bias"),
         b.constant(multiplier.astype(np.int32), f"{b.name}.multiplier"),
         shift,
         y.quant.zero_point[0],
     )
+
+
+def _settle_constants(
+    weights: Array, bias: Array, multiplier: Array, shift: int, y: TensorType, reach: int
+) -> Array:
+    """Return which channels give one value whatever x is; give these a small bias, in place.
+
+    Training leaves such channels, and their bias may be as large as an accumulator, which would
+    keep a whole layer from kernels that need smaller sums.
+    """
+    assert y.quant is not None
+    zero, swing = y.quant.zero_point[0], np.abs(weights).sum(axis=1) * reach
+    least, most = (
+        requantize(acc, multiplier, shift, zero, y.dtype.low, y.dtype.high)
+        for acc in (bias - swing, bias + swing)
+    )
+    dead: Array = least == most
+    bias[dead] = (least[dead].astype(np.int64) - zero) * 4  # 4 v * 2^shift * 2^(30 - shift) / 2^32
+    multiplier[dead] = 1 << (30 - shift)
+    return dead
 
 
 def _bias_in_accumulator_units(bias: Buffer, unit: Array) -> Array:
