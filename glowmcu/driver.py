@@ -11,6 +11,7 @@ import onnx
 from glowmcu import frontend, quantize
 from glowmcu.core.passes import Pass, Runner, Stopped, Trace, as_pass
 from glowmcu.emit.emitter import emit
+from glowmcu.emit.golden import Golden
 from glowmcu.emit.names import check_model_name, model_name
 from glowmcu.emit.unit import CodeUnit, ModelInfo
 from glowmcu.errors import DoesNotFitError, OptionError
@@ -31,6 +32,7 @@ from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
 from glowmcu.targets.target import Target, target
+from glowmcu.verify.self_test import golden
 
 Progress = Callable[[str], None]
 
@@ -112,9 +114,21 @@ def compile_network(
     notes = (*imported.notes, *islands(graph))
     info = ModelInfo(imported.name, imported.sha256, notes, tuple(graphs.records), imported.opset)
     function, layout, unit = generate(lowered, replace(options, name=name), info, trace, progress)
-    return Compilation(
+    compilation = Compilation(
         imported.model, imported.graph, graph, lowered, function, layout, unit, info, options
     )
+    if options.self_test:
+        progress("running on the host for the self-test")
+        return _with_self_test(compilation, golden(compilation, calibration))
+    return compilation
+
+
+def _with_self_test(compilation: Compilation, expected: Golden) -> Compilation:
+    """Return a compilation whose C has a self-test."""
+    options = replace(compilation.options, name=compilation.unit.name)
+    found = generate(compilation.lowered, options, compilation.info, golden=expected)
+    function, layout, unit = found
+    return replace(compilation, function=function, plan=layout, unit=unit)
 
 
 def generate(
@@ -123,6 +137,7 @@ def generate(
     info: ModelInfo,
     trace: Trace | None = None,
     progress: Progress = lambda _stage: None,
+    golden: Golden | None = None,
 ) -> tuple[Function, MemoryPlan, CodeUnit]:
     """Choose kernels, plan memory and write the C of a lowered function."""
     trace = trace or Trace()
@@ -139,7 +154,7 @@ def generate(
 
     progress("writing C")
     records = (*info.passes, *functions.records)
-    unit = emit(function, layout, machine, options, replace(info, passes=records))
+    unit = emit(function, layout, machine, options, replace(info, passes=records), golden)
     return function, layout, unit
 
 

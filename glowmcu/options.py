@@ -23,6 +23,7 @@ class Options:
                  size (little code and scratch)
     specialize   which layers get their own constant-parameter copy of a kernel
     share        reuse memory of dead buffers in place and by views (off: for bisecting)
+    self_test    add a self-test: a sample with what every layer must make of it
     ram_limit    bytes of arena that must not be exceeded; None: no limit
     flash_limit  bytes of weights that must not be exceeded; None: no limit
     """
@@ -35,5 +36,6 @@ class Options:
     optimize: Optimize = "balanced"
     specialize: Specialize = "hot"
     share: bool = True
+    self_test: bool = False
     ram_limit: int | None = None
     flash_limit: int | None = None

@@ -26,6 +26,10 @@ Rows = tuple[Sequence[str], list[Sequence[str]]]
 """Headings and rows of a table."""
 
 
+_WHOLE = 18
+"""Columns of texts up to this length are not wrapped."""
+
+
 def table(console: Console, title: str, rows: Rows, markdown: bool = False) -> None:
     """Print a table, or its Markdown for the documentation."""
     headings, body = rows
@@ -34,8 +38,10 @@ def table(console: Console, title: str, rows: Rows, markdown: bool = False) -> N
         return
     shown = Table(title=title, box=None, title_justify="left", header_style="bold", pad_edge=False)
     for heading in headings:
-        numeric = all(row[len(shown.columns)].replace(",", "").isdigit() for row in body)
-        shown.add_column(heading, justify="right" if body and numeric else "left")
+        cells = [row[len(shown.columns)] for row in body]
+        numeric = bool(body) and all(c.replace(",", "").isdigit() for c in cells)
+        whole = max(map(len, cells), default=0) <= _WHOLE
+        shown.add_column(heading, justify="right" if numeric else "left", no_wrap=whole)
     for row in body:
         shown.add_row(*(escape(cell) for cell in row))
     console.print(shown)
@@ -91,14 +97,24 @@ def target_rows() -> Rows:
 
 
 def board_rows() -> Rows:
-    """The boards that can be emulated."""
-    from glowmcu.verify.board import list_boards
+    """The boards, with memory and clock."""
+    from glowmcu.targets.board import list_boards
 
     body = [
-        (b.name, b.target, f"{b.flash_bytes // 1024} KiB", f"{b.ram_bytes // 1024} KiB", b.summary)
+        (
+            b.name,
+            b.target,
+            f"{b.flash_bytes // 1024} KiB",
+            f"{b.ram_bytes // 1024} KiB",
+            f"{b.clock / 1e6:g} MHz",
+            "yes" if b.emulated else "no",
+            "yes" if b.startup else "no",
+            b.summary,
+        )
         for b in list_boards()
     ]
-    return ("board", "target", "flash", "RAM", "what"), body  # type: ignore[return-value]
+    headings = ("board", "target", "flash", "RAM", "clock", "emulated", "images", "what")
+    return headings, body  # type: ignore[return-value]
 
 
 def summary(console: Console, compilation: Compilation, folder: Path) -> None:

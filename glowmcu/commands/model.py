@@ -125,6 +125,12 @@ def model_options(function: F) -> F:
             metavar="BYTES",
             help="Fail when the weights are larger.",
         ),
+        click.option(
+            "--self-test",
+            is_flag=True,
+            help="Add NAME_self_test(): one sample (the first of --calibration, or any), checked"
+            " layer by layer.",
+        ),
         click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
     ]
     for option in reversed(options):
@@ -143,6 +149,7 @@ def make_options(values: dict[str, Any]) -> Options:
         optimize=values["optimize"],
         specialize=values["specialize"],
         share=not values["no_share"],
+        self_test=values["self_test"],
         ram_limit=values["ram_limit"],
         flash_limit=values["flash_limit"],
     )
@@ -172,11 +179,14 @@ def compile_from(values: dict[str, Any], model: Path, trace: Any = None) -> Comp
     return compilation
 
 
-def unit_for_board(values: dict[str, Any], source: Path, on: Board) -> CodeUnit:
-    """Return the network in the folder `source`, or compile that model for the board's target."""
+def unit_for_board(values: dict[str, Any], source: Path, on: Board, **changes: Any) -> CodeUnit:
+    """Return the network in the folder `source`, or compile that model for the board's target.
+
+    changes  parameters that the command sets itself
+    """
     from glowmcu.emit.read import read_unit
 
     if source.is_dir():
         return read_unit(source)
     chosen = on.target if values["target"] == "host" else values["target"]
-    return compile_from({**values, "target": chosen}, source).unit
+    return compile_from({**values, "target": chosen, **changes}, source).unit

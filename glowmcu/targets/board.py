@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,13 +28,14 @@ class Region:
 
 @dataclass(frozen=True)
 class Board:
-    """A board that QEMU emulates.
+    """A board: real, or one that QEMU emulates.
 
     target   name of the processor's target
-    startup  file in boards/common that starts the processor
-    qemu     command line of the emulator without the image
+    startup  file in boards/common that starts the processor; "" where only the board's own
+             development kit can make an image that boots
+    qemu     command line of the emulator without the image; () where nothing emulates the board
     stack    bytes reserved for the stack at the bottom of the RAM
-    clock    ticks per second of board_clock() in QEMU
+    clock    of the processor, which board_clock() counts: ticks per second
     memory   flash, ram and, where the vectors are elsewhere than at the start of flash, vectors
     """
 
@@ -45,6 +47,11 @@ class Board:
     stack: int
     clock: int
     memory: Mapping[str, Region]
+
+    @property
+    def emulated(self) -> bool:
+        """Tell whether QEMU runs images for this board."""
+        return bool(self.qemu)
 
     @property
     def flash_bytes(self) -> int:
@@ -81,13 +88,45 @@ def list_boards() -> tuple[Board, ...]:
     return tuple(sorted((_load(file) for file in files), key=lambda board: board.name))
 
 
+def emulated_boards() -> tuple[Board, ...]:
+    """Return the boards that QEMU runs, sorted by name."""
+    return tuple(b for b in list_boards() if b.emulated)
+
+
 def board(name: str) -> Board:
-    """Return the board `name`; raise OptionError that lists them all for an unknown name."""
+    """Return the board `name`; raise OptionError for an unknown one, nearest names first."""
     boards = {b.name: b for b in list_boards()}
     found = boards.get(name.replace("_", "-"))
     if found is None:
-        raise OptionError(f"there is no board '{name}'", hint=f"one of: {', '.join(boards)}")
+        near = difflib.get_close_matches(name.replace("_", "-").lower(), boards, n=3, cutoff=0.5)
+        known = f"one of: {', '.join(boards)}"
+        raise OptionError(
+            f"there is no board '{name}'",
+            hint=f"did you mean {' or '.join(near)}? {known}" if near else known,
+        )
     return found
+
+
+def need_emulator(on: Board) -> None:
+    """Raise OptionError where nothing emulates the board."""
+    if not on.emulated:
+        same = [b.name for b in emulated_boards() if b.target == on.target]
+        raise OptionError(
+            f"the board {on.name} cannot be run here",
+            why="no emulator of it is known",
+            hint=(f"run on {' or '.join(same)}, which has the same core" if same else "")
+            or f"run on one of: {', '.join(b.name for b in emulated_boards())}",
+        )
+
+
+def need_startup(on: Board) -> None:
+    """Raise OptionError where glowmcu cannot make an image that the board boots."""
+    if not on.startup:
+        raise OptionError(
+            f"no image for the board {on.name} can be built without its development kit",
+            why="its boot ROM wants more than a vector table in front of the program",
+            hint="`glowmcu export` makes a component for its kit; `glowmcu fit` tells the sizes",
+        )
 
 
 def _load(file: Path) -> Board:
@@ -96,8 +135,8 @@ def _load(file: Path) -> Board:
         name=file.parent.name.replace("_", "-"),
         summary=data["summary"],
         target=target(data["target"]).name,
-        startup=data["startup"],
-        qemu=tuple(data["qemu"]),
+        startup=data.get("startup", ""),
+        qemu=tuple(data.get("qemu", ())),
         stack=data["stack"],
         clock=data["clock"],
         memory={name: Region(**region) for name, region in data["memory"].items()},

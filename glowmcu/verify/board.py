@@ -15,13 +15,21 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
 from glowmcu.errors import VerificationError
-from glowmcu.targets.board import Board, board, list_boards
+from glowmcu.targets.board import Board, board, emulated_boards, list_boards, need_emulator
 from glowmcu.verify.firmware import board_templates
 from glowmcu.verify.host import fitting
 from glowmcu.verify.image import Footprint, build_image, function_at, measure
 from glowmcu.verify.tools import find_tool
 
-__all__ = ["Board", "BoardRun", "board", "list_boards", "run_all_on_board", "run_on_board"]
+__all__ = [
+    "Board",
+    "BoardRun",
+    "board",
+    "emulated_boards",
+    "list_boards",
+    "run_all_on_board",
+    "run_on_board",
+]
 
 Trace = tuple[tuple[Array, ...], ...]
 
@@ -92,6 +100,7 @@ def run_all_on_board(
     optimize: str = "-O2",
 ) -> list[BoardRun]:
     """Do what `run_on_board` does for several networks of different names in one image."""
+    need_emulator(on)
     emulator = find_tool(on.qemu[0])
     with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
         folder = Path(name)

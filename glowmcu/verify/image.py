@@ -13,7 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.errors import DoesNotFitError, OptionError, VerificationError
-from glowmcu.targets.board import Board, common_folder
+from glowmcu.targets.board import Board, common_folder, list_boards, need_startup
 from glowmcu.targets.target import Target, target
 from glowmcu.verify.tools import find_tool
 
@@ -58,6 +58,7 @@ def build_image(
     Every file is written to `folder`; returns the path of the ELF file in it. Raises
     DoesNotFitError if flash or RAM is too small.
     """
+    need_startup(board)
     check_target(unit, board)
     compiler = find_tool(target(board.target).compiler + "gcc")
     files = {**unit.files, **sources, "link.ld": board.linker_script()}
@@ -111,10 +112,23 @@ def _build_error(message: str, unit: CodeUnit, board: Board) -> Exception:
             f"{region} of {board.memory[region].length} bytes is {count} bytes too small"
             for region, count in sorted((name.lower(), n) for name, n in overflows.items())
         ]
+        needed = {
+            region: board.memory[region].length + int(overflows.get(region.upper(), 0))
+            for region in ("flash", "ram")
+        }
+        fitting = [
+            b.name
+            for b in list_boards()
+            if unit.target.capabilities <= target(b.target).capabilities
+            and target(b.target).compiler == target(board.target).compiler
+            and b.flash_bytes >= needed["flash"]
+            and b.ram_bytes >= needed["ram"] + b.stack - board.stack
+        ]
+        larger = f"a larger board: {', '.join(fitting[:6])}" if fitting else "a larger board"
         return DoesNotFitError(
             f"the network does not fit the board {board.name}",
             why=f"{', '.join(parts)}; the arena takes {unit.arena_size} bytes",
-            hint="quantize it, or choose a board with more memory",
+            hint=f"quantize it, or choose {larger}",
         )
     errors = [line for line in message.splitlines() if "error" in line or "undefined" in line]
     return VerificationError(

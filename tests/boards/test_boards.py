@@ -22,13 +22,13 @@ from glowmcu.errors import (
 )
 from glowmcu.targets.board import common_folder
 from glowmcu.targets.target import target
-from glowmcu.verify.board import board, list_boards, run_all_on_board, run_on_board
+from glowmcu.verify.board import board, emulated_boards, list_boards, run_all_on_board, run_on_board
 from glowmcu.verify.image import STARTUP, compiler_flags
 
 MakeToy = Callable[..., CodeUnit]
 Feed = dict[str, np.ndarray]
 
-every_board = pytest.mark.parametrize("name", [b.name for b in list_boards()])
+every_board = pytest.mark.parametrize("name", [b.name for b in emulated_boards()])
 
 
 def feeds(count: int) -> list[Feed]:

@@ -1,0 +1,112 @@
+"""On which boards a network fits, and about how long an inference takes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from glowmcu.emit.unit import CodeUnit
+from glowmcu.errors import DoesNotFitError, ToolMissingError
+from glowmcu.targets.board import Board, emulated_boards
+from glowmcu.targets.target import target
+from glowmcu.verify.profile import profile_on_board
+from glowmcu.verify.typical import typical_sample
+
+CYCLES_PER_INSTRUCTION = {
+    "cortex-m0": 1.5,
+    "cortex-m0plus": 1.4,
+    "cortex-m3": 1.4,
+    "cortex-m4": 1.3,
+    "cortex-m7": 0.8,
+    "cortex-m33": 1.2,
+    "cortex-m55": 1.8,
+    "riscv32": 1.4,
+}
+"""Of kernels like ours, without wait states: loads take two cycles on the small cores, the M7
+issues two instructions at once, a Helium instruction takes two or four cycles."""
+_LARGE = 2 << 20
+_CODE_OVERHEAD = 1024
+"""Bytes of flash that a startup and a main take beside the network."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One board: bytes needed, instructions and time of an inference; None where not known."""
+
+    board: Board
+    flash: int | None
+    ram: int | None
+    instructions: int | None
+    seconds: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Yes, or the bytes that are missing."""
+        if self.flash is None or self.ram is None:
+            return "no"
+        short = [
+            f"{missing:,} B {what}"
+            for what, missing in (
+                ("flash", self.flash - self.board.flash_bytes),
+                ("RAM", self.ram - self.board.ram_bytes),
+            )
+            if missing > 0
+        ]
+        return f"lacks {', '.join(short)}" if short else "yes"
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """What a network takes on one target: bytes, and instructions per inference."""
+
+    flash: int
+    arena: int
+    instructions: int | None
+
+
+def fit_boards(
+    unit_for: Callable[[str], CodeUnit],
+    boards: Sequence[Board],
+    progress: Callable[[str], None] = lambda _stage: None,
+) -> list[Fit]:
+    """Return for every board whether a network fits.
+
+    unit_for  compiles the network for the target of that name
+    """
+    needs: dict[str, _Needs] = {}
+    found = []
+    for board in boards:
+        if board.target not in needs:
+            needs[board.target] = _measure(unit_for(board.target), progress)
+        need = needs[board.target]
+        fits = need.flash <= board.flash_bytes and need.arena + board.stack <= board.ram_bytes
+        seconds = None
+        if fits and need.instructions is not None:
+            cycles = need.instructions * CYCLES_PER_INSTRUCTION[board.target]
+            seconds = cycles / board.clock
+        found.append(Fit(board, need.flash, need.arena + board.stack, need.instructions, seconds))
+    return found
+
+
+def _measure(unit: CodeUnit, progress: Callable[[str], None]) -> _Needs:
+    """Count on the emulated board with most memory that runs the code; estimate without tools."""
+    able = [
+        b
+        for b in emulated_boards()
+        if target(b.target).compiler == unit.target.compiler
+        and unit.target.capabilities <= target(b.target).capabilities
+    ]
+    estimate = unit.report["weights_bytes"] + unit.report["code_bytes_estimate"] + _CODE_OVERHEAD
+    board = max(
+        able,
+        key=lambda b: (b.flash_bytes >= _LARGE, b.target == unit.target.name),
+        default=None,
+    )
+    if board is None:
+        return _Needs(estimate, unit.arena_size, None)
+    progress(f"running on {board.name} in QEMU")
+    try:
+        result = profile_on_board(unit, board, typical_sample(unit.inputs))
+    except (DoesNotFitError, ToolMissingError):
+        return _Needs(estimate, unit.arena_size, None)
+    return _Needs(result.flash, unit.arena_size, result.instructions)
