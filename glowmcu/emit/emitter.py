@@ -14,6 +14,7 @@ from glowmcu import resources
 from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.emit import literals, report, view
+from glowmcu.emit.assemble import assemble
 from glowmcu.emit.names import short
 from glowmcu.emit.specialize import specialised_layers
 from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
@@ -32,7 +33,7 @@ def emit(
     """Return the C of a function whose instructions have kernels and whose buffers have places."""
     name = options.name or function.name
     chosen = specialised_layers(function, options.specialize, options.optimize)
-    code = view.assemble(function, name, plan, chosen, _render)
+    code = assemble(function, name, plan, chosen, _render)
     inputs, outputs = view.identify(
         view.slots(function.inputs, (b.name for b in function.inputs), plan),
         view.slots(function.outputs, function.output_names, plan),

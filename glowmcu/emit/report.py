@@ -16,6 +16,7 @@ from glowmcu.emit.unit import ModelInfo, Plan, Slot
 from glowmcu.emit.view import Code, LayerView, shape_text
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.instr.striped import Striped
 from glowmcu.memory.draw import draw_svg
 from glowmcu.options import Options
 from glowmcu.targets.select import select
@@ -45,7 +46,9 @@ def facts(
 ) -> dict[str, Any]:
     """Return the content of report.json."""
     # those of specialised layers became constants in the code
-    passed = [s for s in code.structs if any(f"&{s.name}," in y.call for y in code.layers)]
+    calls = [y.call for y in code.layers]
+    calls += [f.text for f in code.functions if f.symbol == Striped.kernels[0].symbol]
+    passed = [s for s in code.structs if any(f"&{s.name}," in call for call in calls)]
     parameter_bytes = sum(4 * len(s.members) for s in passed)
     peak = peak_layer(function, plan)
     return {

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from glowmcu.emit.view import Place
 from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.striped import Member, Striped
 from glowmcu.options import Optimize, Specialize
 
 HOT = 0.05
@@ -11,9 +17,18 @@ FEW = 2
 """So many copies with constant parameters take less flash than one that takes any."""
 
 
+class _Use(NamedTuple):
+    """One layer, or one member of a chain: its kernel's symbol, its parameters."""
+
+    place: Place
+    symbol: str
+    parameters: str
+    macs: int
+
+
 def specialised_layers(
     function: Function, mode: Specialize, optimize: Optimize = "balanced"
-) -> frozenset[int]:
+) -> frozenset[Place]:
     """Return the layers that get a copy of their kernel with constant parameters.
 
     hot: layers with more than 5 % of the MACs (none of them when optimizing for size); others with
@@ -23,20 +38,50 @@ def specialised_layers(
     if mode == "none":
         return frozenset()
     total = sum(i.macs for i in function.instructions)
-    sets: dict[str, dict[str, list[int]]] = {}
-    for index, instruction in enumerate(function.instructions):
-        kernel = instruction.kernel
-        if kernel is not None and kernel.core:
-            by_attributes = sets.setdefault(kernel.symbol, {})
-            by_attributes.setdefault(repr(instruction.attributes()), []).append(index)
+    sets: dict[str, dict[str, list[_Use]]] = {}
+    for use in _uses(function):
+        sets.setdefault(use.symbol, {}).setdefault(use.parameters, []).append(use)
 
-    def is_hot(layers: list[int]) -> bool:
-        hottest = max(function.instructions[i].macs for i in layers)
+    def is_hot(uses: list[_Use]) -> bool:
+        hottest = max(use.macs for use in uses)
         return mode == "all" or (optimize != "size" and hottest > HOT * total)
 
-    chosen: set[int] = set()
+    chosen: set[Place] = set()
     for groups in sets.values():
-        cold = [layers for layers in groups.values() if not is_hot(layers)]
+        cold = [uses for uses in groups.values() if not is_hot(uses)]
         kept = cold if len(cold) > FEW else []
-        chosen.update(i for layers in groups.values() if layers not in kept for i in layers)
+        chosen.update(use.place for uses in groups.values() if uses not in kept for use in uses)
     return frozenset(chosen)
+
+
+def _uses(function: Function) -> Iterator[_Use]:
+    for index, instruction in enumerate(function.instructions):
+        if isinstance(instruction, Striped):
+            for number, member in enumerate(instruction.members):
+                yield from _use((index, number), called_symbol(member), member_view(member))
+        elif instruction.kernel is not None:
+            yield from _use(index, instruction.kernel.symbol, instruction)
+
+
+def _use(place: Place, symbol: str, instruction: Instruction) -> Iterator[_Use]:
+    kernel = instruction.kernel
+    if kernel is not None and kernel.core:
+        yield _Use(place, symbol, repr(instruction.attributes()), instruction.macs)
+
+
+def member_view(member: Member) -> Instruction:
+    """Return the instruction whose attributes the function called for a member gets."""
+    return member.small if member.form == "call" else member.instruction
+
+
+def called_symbol(member: Member) -> str:
+    """Return the C function that a member's steps call."""
+    kernel = member.instruction.kernel
+    assert kernel is not None
+    if member.form == "row":
+        assert kernel.row is not None
+        return kernel.row.symbol
+    if member.form == "scan":
+        assert kernel.scan is not None
+        return kernel.scan.symbol
+    return kernel.symbol

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,6 @@ from glowmcu.emit import literals
 from glowmcu.emit.names import distinct, identifier, short
 from glowmcu.emit.unit import Plan, Slot
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.targets.kernel import Kernel, Packed, no_scratch
 
@@ -31,6 +31,7 @@ class ArrayView:
     comment: str
     lines: tuple[str, ...]
     aligned: bool
+    crc: int
 
     @property
     def declarator(self) -> str:
@@ -82,6 +83,8 @@ class Code:
     includes: tuple[str, ...]
 
 
+Place = int | tuple[int, int]
+"""A layer, or (layer, member) of a chain that runs row by row."""
 Render = Callable[[Kernel, Instruction, str], str]
 """Renders a template kernel: (kernel, instruction, C name) -> text of a static function."""
 
@@ -132,9 +135,9 @@ class Constants:
             name = f"{self.prefix}_{label}"
             self._names[key] = name
             lines = tuple(literals.array_lines(flat))
-            small = dtype.nbytes < 4
+            small, crc = dtype.nbytes < 4, zlib.crc32(flat.tobytes())
             self.arrays.append(
-                ArrayView(name, dtype.c, flat.size, flat.nbytes, comment, lines, small)
+                ArrayView(name, dtype.c, flat.size, flat.nbytes, comment, lines, small, crc)
             )
         return self._names[key]
 
@@ -195,7 +198,7 @@ class Assembler:
     name: str
     plan: Plan
     render: Render
-    specialised: frozenset[int]
+    specialised: frozenset[Place]
     constants: Constants = field(init=False)
     structs: dict[tuple[str, tuple[tuple[str, str], ...]], StructView] = field(default_factory=dict)
     functions: dict[str, FunctionView] = field(default_factory=dict)
@@ -214,13 +217,13 @@ class Assembler:
             written = results(instruction, self.plan)
             return LayerView(index, comment, "", instruction, kernel, "", written)
         operands = tuple(
-            self._argument(index, instruction, a) for a in arguments(instruction, kernel)
+            self.argument(index, instruction, a) for a in arguments(instruction, kernel)
         )
         if kernel.template:
             function, passed = self._template(index, instruction, kernel), operands
         else:
             self.includes.setdefault(f"{kernel.symbol}.h")
-            params = self._params(index, instruction, kernel)
+            params = self.params(index, instruction, kernel)
             if index in self.specialised:
                 function = self._specialised(index, instruction, kernel, params)
                 passed = operands
@@ -237,7 +240,7 @@ class Assembler:
             results(instruction, self.plan),
         )
 
-    def _argument(self, index: int, instruction: Instruction, operand: Argument) -> str:
+    def argument(self, index: int | str, instruction: Instruction, operand: Argument) -> str:
         """Return the C expression of one operand."""
         item = operand.item
         if item is None:
@@ -254,7 +257,8 @@ class Assembler:
             item, label, _constant_comment(index, instruction, operand.name, item)
         )
 
-    def _params(self, index: int, instruction: Instruction, kernel: Kernel) -> tuple[str, ...]:
+    def params(self, index: int | str, instruction: Instruction, kernel: Kernel) -> tuple[str, ...]:
+        """Return the pointer to the struct of an instruction's attributes, if it has any."""
         attributes = instruction.attributes()
         if not attributes:
             return ()
@@ -268,15 +272,24 @@ class Assembler:
     def _specialised(
         self, index: int, instruction: Instruction, kernel: Kernel, params: tuple[str, ...]
     ) -> str:
-        """Return a function that is the kernel's core with constant parameters."""
-        key = f"{kernel.symbol} {params}"
+        found = arguments(instruction, kernel)
+        typed = tuple(f"{'' if a.written else 'const '}void *{a.name}" for a in found)
+        return self.constant_copy(index, kernel.symbol, params, typed)
+
+    def constant_copy(
+        self, index: int | str, symbol: str, params: tuple[str, ...], typed: tuple[str, ...]
+    ) -> str:
+        """Return a function that is a kernel's core with constant parameters.
+
+        typed  declarations of its own parameters, which it hands on
+        """
+        key = f"{symbol} {params}"
         if key not in self.functions:
-            function = f"{self.name}_{kernel.symbol.removeprefix('gm_')}_{index}"
-            found = arguments(instruction, kernel)
-            typed = tuple(f"{'' if a.written else 'const '}void *{a.name}" for a in found)
+            function = f"{self.name}_{symbol.removeprefix('gm_')}_{index}"
+            names = (re.split(r"[ *]", one)[-1] for one in typed)
             head = literals.call(f"static GM_NOINLINE void {function}", typed, 0).rstrip(";")
-            core = literals.call(f"{kernel.symbol}_core", (*params, *(a.name for a in found)), 4)
-            self.functions[key] = FunctionView(function, f"{head}\n{{\n{core}\n}}", kernel.symbol)
+            core = literals.call(f"{symbol}_core", (*params, *names), 4)
+            self.functions[key] = FunctionView(function, f"{head}\n{{\n{core}\n}}", symbol)
         return self.functions[key].name
 
     def _template(self, index: int, instruction: Instruction, kernel: Kernel) -> str:
@@ -305,22 +318,6 @@ def _named(text: str, placeholder: str, function: str) -> str:
 
     heads = re.compile(rf"^(\w.*\b{function}\w*)\(([^()]*)\)(?=\n\{{)", re.MULTILINE)
     return heads.sub(wrapped, text.replace(placeholder, function))
-
-
-def assemble(
-    function: Function, name: str, plan: Plan, chosen: frozenset[int], render: Render
-) -> Code:
-    """Return the C records of a function; the chosen layers get constant parameters."""
-    state = Assembler(name, plan, render, chosen)
-    layers = tuple(state.layer(i, n) for i, n in enumerate(function.instructions))
-    return Code(
-        tuple(state.constants.arrays),
-        tuple(state.structs.values()),
-        tuple(state.functions.values()),
-        layers,
-        tuple(state.kernels.values()),
-        tuple(state.includes),
-    )
 
 
 def slots(buffers: Iterable[Buffer], names: Iterable[str], plan: Plan) -> tuple[Slot, ...]:
@@ -365,7 +362,7 @@ def _layer_comment(index: int, instruction: Instruction, kernel: Kernel) -> str:
     return f"{index}: {op}  {short(instruction.name)}  {types}  {kernel.symbol}"
 
 
-def _constant_comment(index: int, instruction: Instruction, part: str, buffer: Buffer) -> str:
+def _constant_comment(index: int | str, instruction: Instruction, part: str, buffer: Buffer) -> str:
     root = buffer.root
     names = f"{short(instruction.name, 40)}, {short(root.name, 40)}"
     return f"layer {index} {part}: {names} {shape_text(root.type)}"

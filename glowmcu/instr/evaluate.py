@@ -10,7 +10,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
-from glowmcu.instr.instruction import Instruction, arrays_of
+from glowmcu.instr.instruction import Instruction
 
 Watch = Callable[[int, Instruction, Mapping[Buffer, Array]], None]
 
@@ -49,7 +49,7 @@ def evaluate(
     for index, instruction in enumerate(function.instructions):
         if before:
             before(index, arena)
-        step(instruction, memory)
+        instruction.run(memory)
         if watch:
             watch(index, instruction, memory)
     return {
@@ -62,14 +62,6 @@ def memory_of(
 ) -> dict[Buffer, Array]:
     """Return every buffer as an array inside the arena (uint8), or inside its constant."""
     return {buffer: _place(buffer, arena, offsets) for buffer in function.buffers()}
-
-
-def step(instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
-    """Run one instruction on memory."""
-    found = instruction.reference(*arrays_of(instruction, memory))
-    results = found if isinstance(found, tuple) else (found,)
-    for buffer, result in zip(instruction.outputs(), results, strict=True):
-        memory[buffer][...] = np.asarray(result).reshape(buffer.type.shape)
 
 
 def _place(buffer: Buffer, arena: Array, offsets: Mapping[Buffer, int]) -> Array:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, dataclass_transform
 
+import numpy as np
+
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.targets.kernel import Kernel, Overlap
@@ -69,6 +71,13 @@ class Instruction:
         """
         raise NotImplementedError
 
+    def run(self, memory: Mapping[Buffer, Array]) -> None:
+        """Compute the outputs in memory, where every buffer is an array."""
+        found = self.reference(*arrays_of(self, memory))
+        results = found if isinstance(found, tuple) else (found,)
+        for buffer, result in zip(self.outputs(), results, strict=True):
+            memory[buffer][...] = np.asarray(result).reshape(buffer.type.shape)
+
     @property
     def macs(self) -> int:
         """Multiply-accumulates; 0 for instructions that have none."""
@@ -77,6 +86,25 @@ class Instruction:
     def windows(self) -> Mapping[str, RowWindow]:
         """For each spatial input, the input rows that an output row needs; empty: not row-wise."""
         return {}
+
+    def by_rows(self) -> Instruction:
+        """The same on the rows of its operands' images, where it takes several for one."""
+        return self
+
+    def at_row(self, row: int) -> Instruction | None:
+        """The same for one row of the output: x is then only the rows inside its window.
+
+        None where the instruction does not work on rows. Only attributes change, no operand.
+        """
+        return None
+
+    def partial(self, x: Array, row: int, *constants: Any) -> Array:
+        """Return what row `row` of x adds to the sums of an output of one row, as int32."""
+        raise NotImplementedError
+
+    def complete(self, sums: Array, *constants: Any) -> Array:
+        """Return the output for the sums of all rows."""
+        raise NotImplementedError
 
     def shares(self) -> tuple[tuple[str, str], ...]:
         """The may_share pairs that hold for this instruction with its kernel."""

@@ -14,10 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from glowmcu.core.passes import IllFormedError
-from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction, Operand
+from glowmcu.instr.striped import Striped
+from glowmcu.memory.check_rows import Contents, check_steps, walk_steps
 
 
 class Plan(Protocol):
@@ -41,7 +42,10 @@ def check(function: Function, plan: Plan) -> None:
     _check_bounds(function, plan)
     _check_apart(function, plan)
     for number, instruction in enumerate(function.instructions):
-        _check_operands(number, instruction, plan)
+        if isinstance(instruction, Striped):
+            check_steps(number, instruction, lambda b: _addresses(b, plan)[0])
+        else:
+            _check_operands(number, instruction, plan)
     _check_contents(function, plan)
 
 
@@ -117,53 +121,23 @@ def _is_declared(instruction: Instruction, y: Operand, x: Operand, plan: Plan) -
 
 def _check_contents(function: Function, plan: Plan) -> None:
     """Walk through the function: what a root would hold alone, the arena must hold in its place."""
-    arena = np.zeros(plan.size, np.int32)
-    alone: dict[Buffer, Array] = {}
-
-    def own(buffer: Buffer) -> Array:
-        memory = alone.setdefault(buffer.root, np.zeros(buffer.root.nbytes, np.int32))
-        return memory[buffer.root_offset : buffer.root_offset + buffer.nbytes]
-
-    def write(buffer: Buffer, token: int) -> None:
-        start, stop = _addresses(buffer, plan)
-        arena[start:stop] = own(buffer)[:] = token
-
-    def read(buffer: Buffer, reader: str) -> None:
-        start, stop = _addresses(buffer, plan)
-        expected = own(buffer)
-        wrong = np.flatnonzero((expected != 0) & (arena[start:stop] != expected))
-        if len(wrong):
-            by = _writer(function, int(arena[start + wrong[0]]))
-            raise IllFormedError(
-                f"{reader} reads {_at(buffer, plan)}, but byte {start + wrong[0]} was overwritten "
-                f"by {by}"
-            )
-
-    token = 0
+    contents = Contents(lambda b: _addresses(b, plan)[0], np.zeros(plan.size, np.int32))
     for buffer in function.inputs:
-        write(buffer, token := token + 1)
+        contents.write(buffer, "the caller")
     for number, instruction in enumerate(function.instructions):
+        if isinstance(instruction, Striped):
+            walk_steps(number, instruction, contents)
+            continue
+        name = f"instruction {number} '{instruction.name}'"
         for buffer in instruction.inputs():
             if buffer.root.kind != "constant":
-                read(buffer, f"instruction {number} '{instruction.name}'")
+                contents.read(buffer, name)
         written = list(instruction.outputs())
         written += [instruction.scratch] if instruction.scratch else []
         for buffer in written:
-            write(buffer, token := token + 1)
+            contents.write(buffer, name)
     for buffer in function.outputs:
-        read(buffer, "the caller")
-
-
-def _writer(function: Function, token: int) -> str:
-    """Return the name of what made the token-th write."""
-    count = len(function.inputs)
-    if token <= count:
-        return "the caller"
-    for number, instruction in enumerate(function.instructions):
-        count += len(instruction.outputs()) + (instruction.scratch is not None)
-        if token <= count:
-            return f"instruction {number} '{instruction.name}'"
-    raise AssertionError(token)
+        contents.read(buffer, "the caller")
 
 
 def _operand_buffers(instruction: Instruction) -> list[Buffer]:

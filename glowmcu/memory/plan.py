@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.instr.striped import Striped
 from glowmcu.memory.lifetime import Lifetimes, lifetimes
 from glowmcu.memory.place import Interval, make_problem, place, stack_height
+from glowmcu.memory.rows import row_lives
 from glowmcu.memory.share import Pairs, may_overlap
 from glowmcu.memory.uses import Places, Use
 
@@ -56,7 +58,7 @@ def plan(function: Function, align: int = 4, *, quick: bool = False) -> MemoryPl
         [aligns[b] for b in roots],
         list(spans.values()),
         lambda i, j: conflicts(roots[i], roots[j]),
-        lower_bound(spans, aligns, conflicts),
+        lower_bound(function, spans, aligns, conflicts),
     )
     found = place(problem, _QUICK_TRIES) if quick else place(problem)
     return MemoryPlan(
@@ -91,6 +93,10 @@ def sharing_conflicts(function: Function, spans: Lifetimes) -> Conflicts:
         (first_a, last_a), (first_b, last_b) = spans[a], spans[b]
         if last_a < first_b or last_b < first_a or not a.nbytes or not b.nbytes:
             return ()
+        first, last = max(first_a, first_b), min(last_a, last_b)
+        striped = _striped(function, first) if first == last else None
+        if striped is not None and not any(s < first < e for s, e in (spans[a], spans[b])):
+            return row_lives(striped).conflicts(a, b)
         if last_a == first_b:
             return _handed_over(places, a, b, last_a)
         if last_b == first_a:
@@ -137,11 +143,30 @@ def _in_place_distance(pairs: Pairs, reads: list[Use], writes: list[Use]) -> int
     return None
 
 
-def lower_bound(spans: Lifetimes, aligns: Mapping[Buffer, int], conflicts: Conflicts) -> int:
-    """Return the most bytes live at one instruction; two that may overlap count together."""
+def _striped(function: Function, index: int) -> Striped | None:
+    """Return the chain at an index."""
+    if not 0 <= index < len(function.instructions):
+        return None
+    instruction = function.instructions[index]
+    return instruction if isinstance(instruction, Striped) else None
+
+
+def lower_bound(
+    function: Function, spans: Lifetimes, aligns: Mapping[Buffer, int], conflicts: Conflicts
+) -> int:
+    """Return the most bytes live at one instruction, in a chain of rows at one step.
+
+    Two that may overlap count together.
+    """
     bound = 0
     for index in sorted({first for first, _ in spans.values()}):
         live = [b for b, (first, last) in spans.items() if first <= index <= last and b.nbytes]
+        striped = _striped(function, index)
+        if striped is not None:
+            through = frozenset(b for b in live if spans[b][0] < index < spans[b][1])
+            rows = row_lives(striped).most_live(through)
+            bound = max(bound, rows + sum(b.nbytes for b in through))
+            continue
         old = [b for b in live if spans[b][1] == index]
         new = [b for b in live if spans[b][0] == index]
         pairs = [
@@ -150,11 +175,11 @@ def lower_bound(spans: Lifetimes, aligns: Mapping[Buffer, int], conflicts: Confl
             for b in new
             if a is not b and conflicts(a, b) != ((-b.nbytes, a.nbytes),)
         ]
-        covered = {min(pair, key=lambda buffer: buffer.nbytes) for pair in pairs}
+        ordered = [sorted(pair, key=lambda buffer: buffer.nbytes) for pair in pairs]
+        covered = {small for small, _ in ordered}
         sizes = {b: b.nbytes for b in live if b not in covered}
         if len(pairs) == 1:
-            (a, b) = pairs[0]
-            sizes[max(pairs[0], key=lambda buffer: buffer.nbytes)] = _height(a, b, conflicts)
+            sizes[ordered[0][1]] = _height(*pairs[0], conflicts)
         bound = max(bound, stack_height(list(sizes.values()), [aligns[b] for b in sizes]))
     return bound
 

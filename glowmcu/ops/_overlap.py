@@ -29,6 +29,15 @@ def ascending_rows(
     return low, total
 
 
+def within_rows(i: WindowInstruction, block: int, out_pixel: int, in_pixel: int) -> tuple[int, int]:
+    """Return the interval for a row of y over one of x, made `block` pixels at once, ascending."""
+    low = x_row = i.width * in_pixel
+    for x in range(i.out_width):
+        needed = min(max(max(x - block + 1, 0) * i.stride_width - i.pad_left, 0), i.width)
+        low = min(low, needed * in_pixel - (x + 1) * out_pixel)
+    return low, x_row
+
+
 def ascending_blocks(
     pixels: int, block: int, out_pixel: int, in_pixel: int, *, moved: bool
 ) -> tuple[int, int]:

@@ -160,8 +160,20 @@ class WindowInstruction(Instruction):
         return replace(window, pads=(self.pad_top, self.pad_left, bottom, right))
 
     def windows(self) -> dict[str, RowWindow]:
+        shape = next(b.type.shape for b in self.inputs())
+        if shape[1:3] != (self.height, self.width):
+            return {}  # rows of the image lie in a line
         rows = RowWindow(self.kernel_height, self.stride_height, self.dilation_height, self.pad_top)
         return {"x": rows}
+
+    def at_row(self, row: int) -> WindowInstruction | None:
+        """The window on the rows of the image that one output row sees."""
+        first = row * self.stride_height - self.pad_top
+        low = max(first, 0)
+        high = min(first + extent(self.kernel_height, self.dilation_height), self.height)
+        if self.batch != 1 or high <= low:
+            return None
+        return replace(self, height=high - low, out_height=1, pad_top=low - first)
 
     def ring_in_place(self, out_pixel: int, in_pixel: int) -> bool:
         """Tell whether a kernel that keeps a ring of padded rows may write y where x lies.

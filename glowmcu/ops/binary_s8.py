@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,12 @@ class AddS8(Instruction):
         both = _shares_b(self.rows, self.b_row, self.b_col, self.cols)
         return {"a": RowWindow(), "b": RowWindow()} if both else {}
 
+    def at_row(self, row: int) -> AddS8 | None:
+        if not self.windows():
+            return None
+        count = _row_size(self.y)
+        return replace(self, rows=1, cols=count, b_row=count, b_col=1)
+
     def reference(self, a: Array, b: Array) -> Array:
         wide_a, wide_b = _spread(self, a, b)
         acc = wide_a * self.a_multiplier + wide_b * self.b_multiplier + self.offset
@@ -111,6 +117,12 @@ class MulS8(Instruction):
         both = _shares_b(self.rows, self.b_row, self.b_col, self.cols)
         return {"a": RowWindow(), "b": RowWindow()} if both else {}
 
+    def at_row(self, row: int) -> MulS8 | None:
+        if not self.windows():
+            return None
+        count = _row_size(self.y)
+        return replace(self, rows=1, cols=count, b_row=count, b_col=1)
+
     def reference(self, a: Array, b: Array) -> Array:
         wide_a, wide_b = _spread(self, a, b)
         acc = (wide_a - self.a_zero) * (wide_b - self.b_zero)
@@ -120,6 +132,11 @@ class MulS8(Instruction):
 def _shares_b(rows: int, b_row: int, b_col: int, cols: int) -> tuple[tuple[str, str], ...]:
     whole = (b_col == 1 or cols == 1) and (rows == 1 or b_row == cols)
     return (("y", "b"),) if whole else ()
+
+
+def _row_size(y: Buffer) -> int:
+    """Return the elements of a row of an NHWC image."""
+    return y.type.numel // (y.type.shape[1] if y.type.rank == 4 else 1)
 
 
 def _spread(i: AddS8 | MulS8, a: Array, b: Array) -> tuple[Array, Array]:

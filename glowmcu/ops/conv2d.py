@@ -11,9 +11,14 @@ from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._conv_dsp import CONV_DSP
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
-from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks
+from glowmcu.ops._overlap import (
+    ascending_blocks,
+    ascending_rows,
+    descending_blocks,
+    within_rows,
+)
 from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
-from glowmcu.targets.kernel import Kernel, Overlap, Packed
+from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 
 def _is_pointwise(i: ConvF32 | ConvS8) -> bool:
@@ -60,6 +65,13 @@ def _overlap(i: ConvF32 | ConvS8) -> tuple[Overlap, ...]:
             return (Overlap("y", "x", *descending_blocks(pixels, 2, outer, inner, moved=moved)),)
         return (Overlap("y", "x", *ascending_blocks(pixels, 2, outer, inner, moved=moved)),)
     return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=i.padded_width > 0)),)
+
+
+def _row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
+    """Let a row of y lie over one of x: two pixels are made at once."""
+    return (
+        Overlap("y", "x", *within_rows(i, 2, i.groups * i.out_channels, i.groups * i.channels)),
+    )
 
 
 def _turned(i: ConvF32 | ConvS8) -> ConvF32 | ConvS8 | None:
@@ -164,6 +176,7 @@ class ConvS8(WindowInstruction):
             in_place=_in_place,
             overlap=_overlap,
             turned=_turned,
+            row=RowKernel("gm_conv2d_s8_rows", overlap=_row_overlap),
         ),
         Kernel("gm_conv2d_s8_direct", core=True),
     )

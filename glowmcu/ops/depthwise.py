@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._linear import data_of, requantize_channels
-from glowmcu.ops._overlap import ascending_rows
+from glowmcu.ops._overlap import ascending_rows, within_rows
 from glowmcu.ops._window import WindowInstruction, convolve, extent
-from glowmcu.targets.kernel import Kernel, Overlap, Packed
+from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 
 def _scratch(i: DepthwiseF32 | DepthwiseS8) -> int:
@@ -27,6 +29,15 @@ def _overlap(i: DepthwiseF32 | DepthwiseS8) -> tuple[Overlap, ...]:
     """Let y lie over x where what is there has been read before it is written."""
     pixel = i.channels * i.x.type.dtype.nbytes
     return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=i.padded_width > 0)),)
+
+
+def _row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
+    """Let a row of y lie over one of x: up to four pixels are made at once."""
+    return (Overlap("y", "x", *within_rows(i, 4, i.channels, i.channels)),)
+
+
+def _sums(i: DepthwiseS8) -> int:
+    return 4 * i.out_width * i.channels
 
 
 def _pack_weights(i: DepthwiseF32 | DepthwiseS8) -> Packed:
@@ -110,6 +121,8 @@ class DepthwiseS8(WindowInstruction):
             core=True,
             in_place=_in_place,
             overlap=_overlap,
+            row=RowKernel("gm_depthwise_s8_rows", overlap=_row_overlap),
+            scan=RowKernel("gm_depthwise_s8_scan", scratch=_sums),
         ),
     )
 
@@ -120,3 +133,14 @@ class DepthwiseS8(WindowInstruction):
     def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
         acc = convolve(x.astype(np.float64), w, self.window, self.channels, self.fill)
         return requantize_channels(self, acc, bias, multiplier)
+
+    def partial(self, x: Array, row: int, *constants: Any) -> Array:
+        w, bias, _ = constants
+        one = replace(self, height=1, kernel_height=1, pad_top=0)
+        line = w[:, row : row + 1]
+        sums = convolve(x.astype(np.float64), line, one.window, self.channels, self.fill)
+        return np.asarray(sums + (bias if row == 0 else 0), np.int32)
+
+    def complete(self, sums: Array, *constants: Any) -> Array:
+        _, bias, multiplier = constants
+        return requantize_channels(self, sums.astype(np.float64), 0 * bias, multiplier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +32,10 @@ class LutS8(Instruction):
 
     def windows(self) -> Mapping[str, RowWindow]:
         return {"x": RowWindow()}
+
+    def at_row(self, row: int) -> LutS8:
+        rows = self.y.type.shape[1] if self.y.type.rank == 4 else 1
+        return replace(self, count=self.y.type.numel // rows)
 
 
 def every_byte(x: Buffer) -> Array:

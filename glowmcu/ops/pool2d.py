@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._overlap import within_rows
 from glowmcu.ops._window import MAX_ROWS, Window, WindowInstruction, taps
-from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.kernel import Kernel, Overlap, RowKernel
 
 
 def _row_pointers(i: WindowInstruction) -> int:
@@ -25,6 +29,15 @@ def _in_place(i: WindowInstruction) -> tuple[tuple[str, str], ...]:
     reads = (firsts[0][:, None] * window.size[1] + firsts[1]).reshape(-1)
     later = np.minimum.accumulate(reads[::-1])[::-1][1:]
     return (("y", "x"),) if bool(np.all(later > np.arange(later.size))) else ()
+
+
+def _row_overlap(i: MaxPoolS8 | AveragePoolS8) -> tuple[Overlap, ...]:
+    """Let a row of y lie over one of x: one pixel is made after the other."""
+    return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
+
+
+def _sums(i: AveragePoolS8) -> int:
+    return 4 * i.out_width * i.channels
 
 
 def _first_inside(window: Window, axis: int) -> Array:
@@ -69,7 +82,15 @@ class MaxPoolS8(WindowInstruction):
     x: In
     channels: int
 
-    kernels = (Kernel("gm_max_pool_s8", core=True, scratch=_row_pointers, in_place=_in_place),)
+    kernels = (
+        Kernel(
+            "gm_max_pool_s8",
+            core=True,
+            scratch=_row_pointers,
+            in_place=_in_place,
+            row=RowKernel("gm_max_pool_s8_rows", overlap=_row_overlap),
+        ),
+    )
 
     def reference(self, x: Array) -> Array:
         found = [v for _, _, v in taps(x, self.window, -128)]
@@ -146,7 +167,16 @@ class AveragePoolS8(WindowInstruction):
     low: int
     high: int
 
-    kernels = (Kernel("gm_average_pool_s8", core=True, scratch=_row_pointers, in_place=_in_place),)
+    kernels = (
+        Kernel(
+            "gm_average_pool_s8",
+            core=True,
+            scratch=_row_pointers,
+            in_place=_in_place,
+            row=RowKernel("gm_average_pool_s8_rows", overlap=_row_overlap),
+            scan=RowKernel("gm_average_pool_s8_scan", scratch=_sums),
+        ),
+    )
 
     def reference(self, x: Array, multiplier: Array) -> Array:
         counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
@@ -154,4 +184,39 @@ class AveragePoolS8(WindowInstruction):
         total = np.sum([v - self.fill for _, _, v in taps(wide, self.window, self.fill)], axis=0)
         index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
         m = multiplier[index][..., None]
+        return requantize(total, m, self.shift, self.zero_point, self.low, self.high, average=True)
+
+    def by_rows(self) -> AveragePoolS8:
+        """An average over a whole image takes it for one long row: go back to its rows."""
+        h, w = self.x.type.shape[1:3]
+        if (self.height, self.kernel_width, self.out_width) != (1, h * w, 1):
+            return self
+        return replace(self, height=h, width=w, kernel_height=h, kernel_width=w)
+
+    def at_row(self, row: int) -> AveragePoolS8 | None:
+        """The same for one row: padding above and below the rows that it sees still counts."""
+        one = super().at_row(row)
+        if one is None:
+            return None
+        low = max(row * self.stride_height - self.pad_top, 0)
+        return replace(
+            self,
+            height=one.height,
+            out_height=1,
+            pad_top=one.pad_top,
+            count_top=self.count_top + low,
+            count_bottom=self.height + self.count_bottom - low - one.height,
+        )
+
+    def partial(self, x: Array, row: int, *constants: Any) -> Array:
+        one = replace(self, height=1, kernel_height=1, pad_top=0)
+        wide = x.astype(np.int32)
+        found = [v - self.fill for _, _, v in taps(wide, one.window, self.fill)]
+        return np.asarray(np.sum(found, axis=0), np.int32)
+
+    def complete(self, sums: Array, *constants: Any) -> Array:
+        (multiplier,) = constants
+        counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
+        index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
+        m, total = multiplier[index][..., None], sums.astype(np.int64)
         return requantize(total, m, self.shift, self.zero_point, self.low, self.high, average=True)

@@ -56,6 +56,20 @@ def no_turning(_instruction: Any) -> None:
 
 
 @dataclass(frozen=True)
+class RowKernel:
+    """A C function that makes rows of an instruction's output, one a call, wherever rows lie.
+
+    symbol   void SYMBOL(params, y, row number, rows of x, constants, scratch); files as for Kernel
+    scratch  bytes of scratch that one call needs; of a running sum, what it keeps between calls
+    overlap  how a row of the output may lie over a row of the input that is needed no more
+    """
+
+    symbol: str
+    scratch: Callable[[Any], int] = no_scratch
+    overlap: Callable[[Any], tuple[Overlap, ...]] = no_overlaps
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One implementation.
 
@@ -78,6 +92,9 @@ class Kernel:
               is for speed only, one whose code is long is not for size
     cycles    estimated cycles of one call for this instruction; None: unknown
     flash     bytes of packed constants and of code made for this instruction; None: unknown
+    row       makes one row of the output from row pointers, a NULL one for padding; None: a row is
+              made by the kernel itself where windows are one row high, and else not at all
+    scan      makes the only row of the output from one row of the input after the other
     """
 
     symbol: str
@@ -95,3 +112,5 @@ class Kernel:
     modes: frozenset[Optimize] = EVERY_MODE
     cycles: Callable[[Any], float] | None = None
     flash: Callable[[Any], int] | None = None
+    row: RowKernel | None = None
+    scan: RowKernel | None = None

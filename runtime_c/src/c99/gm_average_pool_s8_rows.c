@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gm_average_pool_s8_rows.h"
+
+GM_KERNEL void gm_average_pool_s8_rows(const gm_average_pool_s8_t *p, int8_t *y, int32_t oy,
+                                       const void *const *rows,
+                                       const int32_t *GM_RESTRICT multiplier)
+{
+    gm_average_pool_s8_rows_core(p, y, oy, rows, multiplier);
+}
