@@ -15,6 +15,8 @@ from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.emit import literals, report, view
 from glowmcu.emit.assemble import assemble
+from glowmcu.emit.golden import Golden
+from glowmcu.emit.golden import context as golden_context
 from glowmcu.emit.names import short
 from glowmcu.emit.specialize import specialised_layers
 from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
@@ -28,9 +30,17 @@ __all__ = ["ModelInfo", "emit"]
 
 
 def emit(
-    function: Function, plan: Plan, target: Target, options: Options, info: ModelInfo
+    function: Function,
+    plan: Plan,
+    target: Target,
+    options: Options,
+    info: ModelInfo,
+    golden: Golden | None = None,
 ) -> CodeUnit:
-    """Return the C of a function whose instructions have kernels and whose buffers have places."""
+    """Return the C of a function whose instructions have kernels and whose buffers have places.
+
+    golden  what its self-test expects; None: it has none
+    """
     name = options.name or function.name
     chosen = specialised_layers(function, options.specialize, options.optimize)
     code = assemble(function, name, plan, chosen, _render)
@@ -63,11 +73,13 @@ def emit(
         "fence": _mixes_types(function),
         "aliases": _aliases(inputs, outputs),
         "slot_functions": _slot_functions(name, inputs, outputs),
+        "golden": golden_context(golden, code, (*inputs, *outputs)) if golden else None,
     }
     files = {
         f"{name}.h": _template("model.h.j2").render(context),
         f"{name}.c": _template("model.c.j2").render(context),
         f"{name}_weights.c": _template("weights.c.j2").render(context),
+        **_self_test_files(name, context),
         **runtime,
     }
     context["sources"] = [n for n in files if n.endswith(".c")]
@@ -90,6 +102,15 @@ def emit(
         align,
         tuple(headers),
     )
+
+
+def _self_test_files(name: str, context: dict[str, Any]) -> dict[str, str]:
+    if context["golden"] is None:
+        return {}
+    return {
+        f"{name}_self_test.{kind}": _template(f"self_test.{kind}.j2").render(context)
+        for kind in ("h", "c")
+    }
 
 
 @cache
