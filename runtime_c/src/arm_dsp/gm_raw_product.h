@@ -130,11 +130,14 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
 
 /* A function that is assembly from its first instruction to its last. */
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Woverlength-strings" /* which gcc allows in assembly */
 #define GM_NAKED static __attribute__((naked, noinline))
 #else
 #define GM_NAKED static __attribute__((naked, noinline, noclone, noipa))
 #endif
 #define GM_UNUSED __attribute__((unused))
+
+/* clang-format off */
 
 /* Values that are needed once per group lie in FPU registers, where a move costs one cycle; on the
  * stack without an FPU. */
@@ -293,6 +296,8 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
     "ldr r8, [sp, #32]\n\tldr r9, [sp, #48]\n\t"                                                   \
     "str r4, [r8, r9]\n\tstr r0, [r8]\n\tadd r8, r8, r9, lsl #1\n\tstr r8, [sp, #32]\n\t"
 
+/* clang-format on */
+
 #else
 
 /* Requantize four sums (b, 256 a + b, b, 256 a + b) of one pixel and store the first `count`. */
@@ -313,15 +318,16 @@ GM_INLINE void gm_raw_store(const gm_raw_run_t *run, int8_t *y, int32_t *sum,
     }
 }
 
-/* pairs[0..1] of pixels: `segments` runs of `steps` words at rows[k] + offset, the second pixel
- * `distance` bytes further, the next pair `advance`; the last group has `tail` channels, 0 for 4. */
+/* Pairs of pixels: `segments` runs of `steps` words at rows[k] + offset, the second pixel
+ * `distance` bytes further, the next pair `advance`; the last group has `tail` channels, 0 for
+ * four. */
 GM_INLINE void gm_raw_pairs(const gm_raw_run_t *run, int32_t segments, int32_t steps,
                             int32_t distance, int32_t advance, int32_t tail, int32_t swapped,
                             int32_t shift)
 {
-    int8_t *y = run->y;
     int32_t offset = run->offset;
     for (int32_t pair = 0; pair < run->pairs; pair++) {
+        int8_t *y = run->y + 2 * pair * run->second;
         const int32_t *w = run->weights;
         while (w != run->end) {
             int32_t p[4] = {w[0], w[1], w[2], w[3]};
@@ -353,7 +359,6 @@ GM_INLINE void gm_raw_pairs(const gm_raw_run_t *run, int32_t segments, int32_t s
             w += 4;
             y += count;
         }
-        y += run->second;
         offset += advance;
     }
 }

@@ -1,0 +1,142 @@
+"""Layers for the tests of kernels of Arm's DSP extension: random and adversarial weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glowmcu.core import dtypes
+from glowmcu.core.types import Array, Quant, TensorType
+from glowmcu.emit.emitter import emit
+from glowmcu.emit.unit import CodeUnit, ModelInfo
+from glowmcu.graph.graph import Graph, Value, apply, constant
+from glowmcu.instr import evaluate as instr_level
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
+from glowmcu.lowering.lower import lower
+from glowmcu.memory import FUNCTION_PASSES
+from glowmcu.memory.check import check
+from glowmcu.memory.plan import plan
+from glowmcu.ops.base import Op
+from glowmcu.ops.conv import Conv2D
+from glowmcu.ops.dense import Dense
+from glowmcu.options import Options
+from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.target import Target, target
+
+M4 = target("cortex-m4")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution or dense layer.
+
+    weights: random; extreme, all 127 or -127; even, odd, both: these, and -128 in such channels.
+    """
+
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    attributes: tuple[tuple[str, Any], ...] = ()
+    weights: str = "random"
+    zero_point: int = -3
+    scale: float = 1.0
+    clamp: tuple[float, float] | None = None
+
+    @property
+    def is_dense(self) -> bool:
+        return len(self.w) == 2
+
+
+def conv(
+    size: tuple[int, int, int], out: int, kernel: int | tuple[int, int] = 1, **options: Any
+) -> Layer:
+    """A convolution of [H, W, C] to `out` channels; strides, pads and fields of Layer by name."""
+    high, wide = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    fields = {k: options.pop(k) for k in list(options) if k in Layer.__dataclass_fields__}
+    batch = options.pop("batch", 1)
+    return Layer((batch, *size), (out, high, wide, size[2]), tuple(options.items()), **fields)
+
+
+def dense(rows: int, inner: int, cols: int, **fields: Any) -> Layer:
+    return Layer((rows, inner), (cols, inner), **fields)
+
+
+def _weights(layer: Layer, rng: Any) -> Array:
+    if layer.weights == "random":
+        return rng.integers(-127, 128, layer.w).astype(np.int8)
+    found = np.where(rng.integers(0, 4, layer.w) > 0, 127, -127).astype(np.int8)
+    if layer.weights in ("even", "both"):
+        found[0::2, ..., 0] = -128
+    if layer.weights in ("odd", "both"):
+        found[1::2, ..., 0] = -128
+    return found
+
+
+def function_of(layer: Layer, seed: int) -> Function:
+    """Return the function of one layer, without kernels."""
+    rng = np.random.default_rng(seed)
+    data = _weights(layer, rng)
+    inner = data[0].size
+    sx = 0.05
+    sw = tuple(0.01 * (1 + 0.1 * (n % 7)) for n in range(layer.w[0]))
+    sy = 0.05 * 0.012 * 5500 * inner**0.5 / 50 / layer.scale
+    x = Value("x", TensorType(dtypes.I8, layer.x, Quant.per_tensor(sx, layer.zero_point)))
+    w_type = TensorType(dtypes.I8, layer.w, Quant(sw, (0,) * len(sw), 0))
+    w = constant("w", data, w_type)
+    bias_type = TensorType(
+        dtypes.I32, (len(sw),), Quant(tuple(sx * s for s in sw), (0,) * len(sw), 0)
+    )
+    bias = constant("b", rng.integers(-9999, 9999, len(sw)).astype(np.int32), bias_type)
+    op: Op = (
+        Dense(layer.clamp)
+        if layer.is_dense
+        else Conv2D(clamp=layer.clamp, **dict(layer.attributes))
+    )
+    shape = op.infer(x.type, w_type, bias_type).shape
+    y = TensorType(dtypes.I8, shape, Quant.per_tensor(sy, -7))
+    node = apply(op, x, w, bias, name="y", types=(y,))
+    graph = Graph("layer", (x,), node.outputs, ("y",))
+    return lower(graph, graph.nodes(), "layer")
+
+
+def offered(function: Function, processor: Target = M4) -> Iterator[Kernel]:
+    """Yield the kernels of the DSP extension that accept the layer."""
+    (instruction,) = function.instructions
+    for kernel in instruction.kernels:
+        if kernel.folder == "arm_dsp" and kernel.requires <= processor.capabilities:
+            if not kernel.accepts(instruction):
+                yield kernel
+
+
+def bound(function: Function, kernel: Kernel) -> Function:
+    """Return the function with that kernel and its scratch."""
+    (instruction,) = function.instructions
+    size = kernel.scratch(instruction)
+    scratch = Buffer("scratch", TensorType(dtypes.U8, (size,)), "scratch") if size else None
+    chosen = replace(instruction, kernel=kernel, scratch=scratch)  # type: ignore[type-var]
+    return replace(function, instructions=(chosen,))
+
+
+def unit_of(function: Function, name: str, share: bool, processor: Target = M4) -> CodeUnit:
+    """Return the C of a function whose instruction has its kernel."""
+    for item in FUNCTION_PASSES if share else ():
+        function = item.run(function)
+    layout = plan(function, processor.align)
+    check(function, layout)
+    return emit(function, layout, processor, Options(name=name), ModelInfo(name))
+
+
+def feeds_of(layer: Layer, seed: int) -> list[dict[str, Array]]:
+    """Random values, and those that drive sums to their bounds."""
+    rng = np.random.default_rng(seed)
+    random = rng.integers(-128, 128, layer.x)
+    corners = np.where(rng.integers(0, 2, layer.x) > 0, 127, -128)
+    found = (random, corners, np.full(layer.x, 127), np.full(layer.x, -128))
+    return [{"x": f.astype(np.int8)} for f in found]
+
+
+def expected_of(function: Function, feeds: list[dict[str, Array]]) -> list[Array]:
+    return [instr_level.evaluate(function, f)["y"] for f in feeds]
