@@ -26,7 +26,7 @@ from glowmcu.lowering.lower import lower
 from glowmcu.lowering.schedule import schedule
 from glowmcu.lowering.select import select_kernels
 from glowmcu.lowering.stack import stack_maps
-from glowmcu.memory import FUNCTION_PASSES
+from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
@@ -79,8 +79,8 @@ def function_passes(options: Options) -> tuple[Pass[Function], ...]:
         """Choose a kernel for every instruction and give it its scratch."""
         return select_kernels(function, machine, options.optimize)
 
-    sharing = FUNCTION_PASSES if options.share else ()
-    return (as_pass(stack_maps), as_pass(choose_kernels, required=True), *sharing)
+    chosen = (as_pass(stack_maps), as_pass(choose_kernels, required=True))
+    return (*chosen, *memory_passes(machine, options))
 
 
 def compile_network(

@@ -23,6 +23,7 @@ class Options:
                  size (little code and scratch)
     specialize   which layers get their own constant-parameter copy of a kernel
     share        reuse memory of dead buffers in place and by views (off: for bisecting)
+    stripe       run chains of layers row by row to save memory (off: for bisecting)
     self_test    add a self-test: a sample with what every layer must make of it
     ram_limit    bytes of arena that must not be exceeded; None: no limit
     flash_limit  bytes of weights that must not be exceeded; None: no limit
@@ -36,6 +37,7 @@ class Options:
     optimize: Optimize = "balanced"
     specialize: Specialize = "hot"
     share: bool = True
+    stripe: bool = True
     self_test: bool = False
     ram_limit: int | None = None
     flash_limit: int | None = None

@@ -114,10 +114,15 @@ def model_options(function: F) -> F:
             help="Do not compute in place or in views (to find a fault).",
         ),
         click.option(
+            "--no-stripe",
+            is_flag=True,
+            help="Do not run chains of layers row by row (to find a fault).",
+        ),
+        click.option(
             "--ram-limit",
             type=click.IntRange(0),
             metavar="BYTES",
-            help="Fail when the arena is larger.",
+            help="Take the fastest way that needs no more memory than this; fail if there is none.",
         ),
         click.option(
             "--flash-limit",
@@ -149,6 +154,7 @@ def make_options(values: dict[str, Any]) -> Options:
         optimize=values["optimize"],
         specialize=values["specialize"],
         share=not values["no_share"],
+        stripe=not values["no_stripe"],
         self_test=values["self_test"],
         ram_limit=values["ram_limit"],
         flash_limit=values["flash_limit"],

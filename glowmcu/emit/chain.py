@@ -108,9 +108,11 @@ class _Chain:
         kernel = member.instruction.kernel
         assert kernel is not None
         called = Kernel(called_symbol(member), folder=kernel.folder)
-        self.state.includes.setdefault(f"{called.symbol}.h")
         label = f"{self.index}_{number}"
-        params = self.state.params(label, member_view(member), kernel)
+        params: tuple[str, ...] = ()
+        if member.form != "call" or not kernel.template:
+            self.state.includes.setdefault(f"{called.symbol}.h")
+            params = self.state.params(label, member_view(member), kernel)
         if member.form == "call":
             found = self._call(label, member, kernel)
         elif member.form == "row":
@@ -123,7 +125,9 @@ class _Chain:
             row = self._row(member.scanned, "r")
             found = self._row_call(label, member, kernel.scan, ("const void *x", row))
         typed, passed = zip(*found, strict=True)
-        if (self.index, number) in self.state.specialised:
+        if member.form == "call" and kernel.template:
+            function = self.state.template(label, member.small, kernel)
+        elif (self.index, number) in self.state.specialised:
             function = self.state.constant_copy(label, called.symbol, params, typed)
         else:
             self.state.kernels.setdefault(called.symbol, called)

@@ -220,7 +220,7 @@ class Assembler:
             self.argument(index, instruction, a) for a in arguments(instruction, kernel)
         )
         if kernel.template:
-            function, passed = self._template(index, instruction, kernel), operands
+            function, passed = self.template(index, instruction, kernel), operands
         else:
             self.includes.setdefault(f"{kernel.symbol}.h")
             params = self.params(index, instruction, kernel)
@@ -292,7 +292,7 @@ class Assembler:
             self.functions[key] = FunctionView(function, f"{head}\n{{\n{core}\n}}", symbol)
         return self.functions[key].name
 
-    def _template(self, index: int, instruction: Instruction, kernel: Kernel) -> str:
+    def template(self, index: int | str, instruction: Instruction, kernel: Kernel) -> str:
         """Return a rendered function; instructions that render alike share one."""
         placeholder = "GM_THIS_FUNCTION"
         text = self.render(kernel, instruction, placeholder)

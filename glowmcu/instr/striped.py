@@ -11,6 +11,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Ins, Instruction, RowWindow, arrays_of
 from glowmcu.targets.kernel import Kernel
 
@@ -274,3 +275,14 @@ def _scan(member: Member, row: int, loaded: dict[Buffer, Array], raw: Any, view:
 
 def _bytes(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
+
+
+def unrolled(function: Function) -> Function:
+    """Return the function with the members of chains as whole instructions, each tensor whole."""
+    instructions: list[Instruction] = []
+    for instruction in function.instructions:
+        if isinstance(instruction, Striped):
+            instructions += [m.instruction for m in instruction.members]
+        else:
+            instructions.append(instruction)
+    return replace(function, instructions=tuple(instructions))

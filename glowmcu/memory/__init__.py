@@ -4,10 +4,24 @@ from glowmcu.core.passes import Pass, as_pass
 from glowmcu.instr.function import Function
 from glowmcu.memory.direction import choose_directions
 from glowmcu.memory.share import eliminate_copies, eliminate_dead_stores, share_in_place
+from glowmcu.memory.stripe import stripe
+from glowmcu.options import Options
+from glowmcu.targets.target import Target
 
-FUNCTION_PASSES: tuple[Pass[Function], ...] = (
-    as_pass(eliminate_dead_stores),
-    as_pass(eliminate_copies),
-    as_pass(share_in_place),
-    as_pass(choose_directions),
-)
+_BEFORE = (eliminate_dead_stores, eliminate_copies)
+_AFTER = (share_in_place, choose_directions)
+FUNCTION_PASSES: tuple[Pass[Function], ...] = tuple(map(as_pass, (*_BEFORE, *_AFTER)))
+"""The passes that do not depend on options."""
+
+
+def memory_passes(machine: Target, options: Options) -> tuple[Pass[Function], ...]:
+    """Return the passes that options ask for, in order."""
+
+    def run_by_rows(function: Function) -> Function:
+        """Run chains of layers row by row, where that makes the arena as small as is asked for."""
+        return stripe(function, machine, options, lambda f: choose_directions(share_in_place(f)))
+
+    if not options.share:
+        return ()
+    striping = (run_by_rows,) if options.stripe else ()
+    return tuple(map(as_pass, (*_BEFORE, *striping, *_AFTER)))

@@ -144,7 +144,7 @@ def compare_instructions(
     for buffer in function.inputs:
         memory[buffer][...] = tensors[buffer.name]
     for instruction in function.instructions:
-        instr.step(instruction, memory)
+        instruction.run(memory)
         for buffer in instruction.outputs():
             expected = _aligned(tensors, buffer.tensor, buffer.perm, buffer.type)
             if expected is not None:

@@ -13,6 +13,7 @@ from glowmcu.graph.evaluate import evaluate_all
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.evaluate import evaluate
 from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.striped import unrolled
 from glowmcu.targets.board import board as find_board
 from glowmcu.verify.board import run_on_board
 from glowmcu.verify.compare import (
@@ -66,7 +67,7 @@ def _against_reference(
     for feed in feeds:
         tensors = reference.run(feed)
         compare_graph(compilation.graph, tensors, graph)
-        compare_instructions(compilation.function, tensors, function)
+        compare_instructions(unrolled(compilation.function), tensors, function)
         arrays = evaluate_all(compilation.graph, feed)
         got = evaluate(compilation.function, feed)
         for value, name in zip(

@@ -1,0 +1,326 @@
+"""Which parts of a function run row by row, so that the arena becomes as small as is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from glowmcu.core.passes import record
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.striped import Member, Striped
+from glowmcu.memory.chain import Chain, Offered, make_striped
+from glowmcu.memory.lifetime import Lifetimes, lifetimes
+from glowmcu.memory.plan import plan
+from glowmcu.memory.rows import row_lives
+from glowmcu.options import Options
+from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.target import Target
+
+Cost = Callable[[Instruction], float]
+Finish = Callable[[Function], Function]
+
+_LONGEST = 24
+_CYCLES_PER_STEP = 100
+_CYCLES_PER_POINTER = 20
+_CYCLES_PER_MAC = 5.0
+_CYCLES_PER_ELEMENT = 10.0
+LITTLE = 0.05
+"""The part of its time that a network may lose for a smaller arena."""
+_NO_LIMIT = 1 << 40
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What to look for: the cheapest arena of at most `limit` bytes, or the smallest one.
+
+    most_extra  what the smaller arena may cost, as a part of what all instructions cost
+    """
+
+    limit: int | None = None
+    most_extra: float = float("inf")
+
+
+@dataclass
+class _Edge:
+    """Instructions [first, last) run as one: bytes are a lower bound until they are `known`."""
+
+    first: int
+    last: int
+    nbytes: int
+    level: int = 0
+    cost: float = 0.0
+    instruction: Instruction | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.level == 2
+
+
+@dataclass(frozen=True)
+class Striping:
+    """A function some of whose parts run row by row: bytes of its arena, cycles that this costs.
+
+    It is not finished yet.
+    """
+
+    function: Function
+    nbytes: int
+    cost: float
+
+
+@dataclass
+class Stripes:
+    """The search over ways to cut a function into chains.
+
+    finish  what is done to a function before its memory is planned
+    """
+
+    function: Function
+    align: int
+    offered: Offered
+    cost: Cost
+    finish: Finish
+    edges: dict[tuple[int, int], _Edge] = field(default_factory=dict)
+    spans: Lifetimes = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.spans = lifetimes(self.function)
+        count = len(self.function.instructions)
+        able = [self._is_able(n) for n in range(count)]
+        for first in range(count):
+            for last in range(first + 1, min(count, first + _LONGEST) + 1):
+                if last > first + 1 and not all(able[first:last]):
+                    break
+                nbytes = max(self._live(first), self._live(last))
+                self.edges[first, last] = _Edge(first, last, nbytes)
+
+    def search(self, goal: Goal) -> Striping:
+        """Return the best way found for a goal; for a limit that none meets, the smallest."""
+        plain = self._finished({})
+        allowed = goal.most_extra * sum(map(self.cost, self.function.instructions))
+        if goal.limit is not None:
+            return self._within(plain, goal.limit)
+        if goal.most_extra == float("inf"):
+            return self.smallest()
+        best = plain
+        for found in self._ever_smaller(plain.nbytes):
+            if found.cost > allowed:
+                break
+            best = min(best, found, key=lambda s: (s.nbytes, s.cost))
+        return best
+
+    def _within(self, plain: Striping, limit: int) -> Striping:
+        best = plain
+        for found in self._ever_smaller(plain.nbytes):
+            if best.nbytes <= limit:
+                break
+            best = min(best, found, key=lambda s: s.nbytes)
+        return best
+
+    def smallest(self) -> Striping:
+        """Return the smallest way found, whatever it costs."""
+        plain = self._finished({})
+        path = self._path(0)
+        found = self._turned(path)
+        return min(plain, found, key=lambda s: (s.nbytes, s.cost))
+
+    def _ever_smaller(self, nbytes: int) -> Iterator[Striping]:
+        """Yield ways of rising cost and falling peak, the last one of the least peak."""
+        limit, before = nbytes - 1, -1
+        while True:
+            path = self._path(limit)
+            peak = max(edge.nbytes for edge in path)
+            if peak == before:
+                return
+            yield self._turned(path)
+            if peak > limit:
+                return
+            before, limit = peak, peak - max(1, peak // 50)
+
+    def _path(self, limit: int) -> list[_Edge]:
+        """Return the cheapest cuts whose parts fit the limit; else those of the least peak."""
+        while True:
+            peak = max(limit, max(e.nbytes for e in self._best(None)))
+            path = self._best(peak)
+            unknown = [edge for edge in path if not edge.known]
+            if not unknown:
+                return path
+            for edge in unknown:
+                self._learn(edge, peak)
+
+    def _best(self, peak: int | None) -> list[_Edge]:
+        """Return the path of least peak, or the cheapest one of those below a peak."""
+        count = len(self.function.instructions)
+        best: list[tuple[float, float]] = [(0, 0)] * (count + 1)
+        source: list[_Edge | None] = [None] * (count + 1)
+        for last in range(1, count + 1):
+            best[last] = (float("inf"), float("inf"))
+            for first in range(max(0, last - _LONGEST), last):
+                edge = self.edges.get((first, last))
+                if edge is None:
+                    continue
+                one, two = best[first]
+                if peak is None:
+                    found = (max(one, edge.nbytes), two + edge.last - edge.first)
+                else:
+                    found = (one + (edge.nbytes > peak), two + edge.cost)
+                if found < best[last]:
+                    best[last], source[last] = found, edge
+        path: list[_Edge] = []
+        at = count
+        while at:
+            edge = source[at]
+            assert edge is not None
+            path.append(edge)
+            at = edge.first
+        return path[::-1]
+
+    def _learn(self, edge: _Edge, peak: int) -> None:
+        """Find out more about an edge: first a better bound, then what it takes."""
+        alone = edge.last == edge.first + 1
+        if edge.level == 0 and not alone:
+            striped = self._striped(edge, lean=True)
+            edge.level = 1
+            if striped is None:
+                edge.nbytes, edge.level = _NO_LIMIT, 2
+                return
+            through = frozenset(self._through(edge.first, edge.last))
+            rows = row_lives(striped).most_live(through) + sum(b.nbytes for b in through)
+            edge.nbytes, edge.cost = max(edge.nbytes, rows), self._cost(striped)
+            return
+        best: tuple[int, float] | None = None
+        for instruction in self._ways(edge):
+            found = self._place(edge, instruction), self._cost(instruction)
+            if best is None or found < best:
+                best, edge.instruction = found, instruction
+            if best[0] <= max(edge.nbytes, peak if best[1] == 0 else 0):
+                break
+        edge.level = 2
+        edge.nbytes, edge.cost = best if best is not None else (_NO_LIMIT, 0.0)
+
+    def _ways(self, edge: _Edge) -> Iterator[Instruction]:
+        if edge.last == edge.first + 1:
+            instruction = self.function.instructions[edge.first]
+            yield instruction
+            turned = instruction.turned()
+            if turned is not None:
+                yield turned
+        for descending in (False, True):
+            for lean in (False, True):
+                striped = self._striped(edge, lean=lean, descending=descending)
+                if striped is not None:
+                    yield striped
+
+    def _striped(
+        self, edge: _Edge, *, lean: bool = False, descending: bool = False
+    ) -> Striped | None:
+        chain = Chain(self.function, edge.first, edge.last)
+        return make_striped(chain, self.offered, self.align, descending=descending, lean=lean)
+
+    def _is_able(self, number: int) -> bool:
+        """Tell whether an instruction can be in a chain, be it only as a sum over rows."""
+        return self._striped(_Edge(number, number + 1, 0), lean=True) is not None
+
+    def _live(self, number: int) -> int:
+        """Return the bytes that lie whole between two instructions."""
+        return sum(b.nbytes for b, (a, z) in self.spans.items() if a < number <= z)
+
+    def _through(self, first: int, last: int) -> list[Buffer]:
+        return [b for b, (a, z) in self.spans.items() if a < first and z >= last]
+
+    def _place(self, edge: _Edge, instruction: Instruction) -> int:
+        """Return the bytes of an arena for these instructions alone."""
+        spans = self.spans.items()
+        inputs = tuple(b for b, (a, z) in spans if a < edge.first <= z)
+        outputs = tuple(b for b, (a, z) in spans if a < edge.last <= z)
+        names = tuple(b.name for b in outputs)
+        alone = Function("", inputs, outputs, names, (instruction,))
+        return plan(alone, self.align, quick=True).size
+
+    def _cost(self, instruction: Instruction) -> float:
+        """Return the cycles that running row by row costs."""
+        if not isinstance(instruction, Striped):
+            return 0.0
+        extra: float = _CYCLES_PER_STEP * len(instruction.steps)
+        for member in instruction.members:
+            extra += _CYCLES_PER_POINTER * member.count * _pointers(member)
+            extra += self.cost(member.instruction) - self.cost(self._original(member))
+        return max(extra, 1.0)
+
+    def _original(self, member: Member) -> Instruction:
+        y = member.y
+        return next(i for i in self.function.instructions if y in i.outputs())
+
+    def _finished(self, chosen: dict[tuple[int, int], Instruction]) -> Striping:
+        starts = {first: (last, i) for (first, last), i in chosen.items()}
+        instructions: list[Instruction] = []
+        number = 0
+        while number < len(self.function.instructions):
+            last, instruction = starts.get(number, (number + 1, self.function.instructions[number]))
+            instructions.append(instruction)
+            number = last
+        changed = replace(self.function, instructions=tuple(instructions))
+        size = plan(self.finish(changed), self.align, quick=True).size
+        return Striping(changed, size, sum(map(self._cost, chosen.values())))
+
+    def _turned(self, path: list[_Edge]) -> Striping:
+        """Return a path as a function; chains change direction where that helps the whole."""
+        chosen = {
+            (e.first, e.last): e.instruction for e in path if isinstance(e.instruction, Striped)
+        }
+        peak = max(edge.nbytes for edge in path)
+        best = self._finished(dict(chosen))
+        for key in [*chosen, *chosen]:
+            if best.nbytes <= peak:
+                break
+            current = chosen[key]
+            assert isinstance(current, Striped)
+            lean = all(m.form != "call" or m.scratch is None for m in current.members)
+            edge = self.edges[key]
+            turned = self._striped(edge, lean=lean, descending=not current.descending)
+            if turned is not None:
+                found = self._finished({**chosen, key: turned})
+                if found.nbytes < best.nbytes:
+                    best, chosen = found, {**chosen, key: turned}
+        return best
+
+
+def _pointers(member: Member) -> int:
+    return sum(w.kernel for _, w in member.fields.values()) if member.form == "row" else 1
+
+
+def stripe(
+    function: Function, machine: Target, options: Options, finish: Finish = lambda f: f
+) -> Function:
+    """Return a function parts of which run row by row.
+
+    For size: the smallest arena. Balanced: the smallest one that costs little time. With a limit:
+    the fastest function that meets it. `finish` is what will be done to the function afterwards.
+    """
+
+    def offered(kernel: Kernel, instruction: Instruction) -> bool:
+        return kernel.requires <= machine.capabilities and not kernel.accepts(instruction)
+
+    if options.ram_limit is not None and options.optimize != "size":
+        goal = Goal(options.ram_limit)
+    elif options.optimize == "speed":
+        return function
+    else:
+        goal = Goal(None, float("inf") if options.optimize == "size" else LITTLE)
+    stripes = Stripes(function, machine.align, offered, cycles, finish)
+    found = stripes.search(goal).function
+    for instruction in found.instructions:
+        if isinstance(instruction, Striped):
+            record("chain of rows")
+    return found
+
+
+def cycles(instruction: Instruction) -> float:
+    """Return about how long an instruction takes, as its kernel says or by its products."""
+    kernel = instruction.kernel
+    if kernel is not None and kernel.cycles is not None:
+        return kernel.cycles(instruction)
+    written = sum(b.type.numel for b in instruction.outputs())
+    return _CYCLES_PER_MAC * instruction.macs + _CYCLES_PER_ELEMENT * written
