@@ -10,6 +10,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
 from glowmcu.ops._linear import data_of, requantize_channels
 from glowmcu.ops._overlap import ascending_rows, within_rows
 from glowmcu.ops._window import WindowInstruction, convolve, extent
@@ -114,6 +115,7 @@ class DepthwiseS8(WindowInstruction):
     high: int
 
     kernels = (
+        *DEPTHWISE_DSP,
         Kernel(
             "gm_depthwise_s8",
             scratch=_scratch,
