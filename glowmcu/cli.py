@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from glowmcu import __version__
+from glowmcu.commands.export import export
 from glowmcu.commands.firmware import firmware, fit, profile
 from glowmcu.commands.model import compile_from, err, model_options, out, progress
 from glowmcu.errors import GlowmcuError
@@ -264,7 +265,7 @@ def demo(output: Path | None, board: str) -> None:
         run_demo(out, board, output, report)
 
 
-for _command in (firmware, profile, fit):
+for _command in (firmware, profile, fit, export):
     cli.add_command(_command)
 
 

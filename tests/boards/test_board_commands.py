@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,20 +26,20 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo network, quantized and compiled for a Cortex-M4, as a folder."""
+    """The demo network, quantized and compiled to portable C, as a folder."""
     folder = tmp_path_factory.mktemp("digits")
     with pytest.raises(SystemExit):
-        main(["compile", MODEL, "-o", str(folder), "--target", "cortex-m4", *INT8, "-q"])
+        main(["compile", MODEL, "-o", str(folder), "--self-test", *INT8, "-q"])
     return folder
 
 
 @pytest.mark.cross
 @pytest.mark.parametrize("name", [b.name for b in list_boards() if b.startup])
 def test_an_image_is_built_for_every_board_that_boots_one(
-    name: str, qemu: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, compiled: Path, qemu: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image = tmp_path / "made" / "digits.elf"
-    status, said = run(capsys, "firmware", MODEL, "--board", name, "-o", str(image), *INT8)
+    status, said = run(capsys, "firmware", str(compiled), "--board", name, "-o", str(image))
     assert status == 0, said
     assert {p.name for p in image.parent.iterdir()} == {"digits.elf", "digits.bin", "digits.hex"}
     used = {
@@ -48,6 +49,19 @@ def test_an_image_is_built_for_every_board_that_boots_one(
     assert 64 < used["stack"] < 1000
     assert used["RAM"] > board(name).stack
     assert ("qemu-system" in said) == board(name).emulated
+
+
+@pytest.mark.qemu
+def test_firmware_of_a_model_is_for_the_core_of_the_board(
+    qemu: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = tmp_path / "digits.elf"
+    status, said = run(capsys, "firmware", MODEL, "--board", "mps2-an386", "-o", str(image), *INT8)
+    assert status == 0, said
+    command = said.split("to run it: ")[1].split()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert "digits: passed" in done.stdout + done.stderr
 
 
 def test_a_board_that_boots_no_plain_image_is_refused(
