@@ -98,8 +98,11 @@ def _pack_pointwise(i: ConvS8) -> tuple[Packed, ...]:
 
 
 def _pointwise_view(i: ConvS8, product: RawProduct) -> Mapping[str, Any]:
+    pixels = i.batch * i.height * i.width
     return {
         "p": product,
+        "paired": product.stationary or pixels > 1,
+        "single": not product.stationary and pixels % 2 == 1,
         "chunk": _chunk(i),
         "inner": i.channels,
         "descending": i.descending,
@@ -109,16 +112,22 @@ def _pointwise_view(i: ConvS8, product: RawProduct) -> Mapping[str, Any]:
 def _pointwise_cycles(i: ConvS8, product: RawProduct) -> float:
     pixels, chunk = i.batch * i.height * i.width, _chunk(i)
     groups = -(-i.out_channels // 4)
-    pairs = (pixels + 1) // 2
+    pairs = pixels // 2
+    work = pairs * product.group_cycles()
     if product.stationary:
+        work += pixels % 2 * product.group_cycles()
         calls = -(-pixels // chunk) * groups * (90 + 2 * product.steps)
     else:
+        work += pixels % 2 * product.single_cycles()
         calls = -(-pixels // chunk) * 90 + pairs * 20
-    return pairs * groups * product.group_cycles() + calls + 1.8 * pixels * i.channels
+    return groups * work + calls + 1.8 * pixels * i.channels
 
 
 def _pointwise_flash(i: ConvS8, product: RawProduct) -> int:
-    return _pack_pointwise(i)[0].data.nbytes + product.code_bytes() + 200
+    pixels = i.batch * i.height * i.width
+    single = not product.stationary and pixels % 2 == 1
+    code = product.code_bytes(paired=product.stationary or pixels > 1, single=single)
+    return _pack_pointwise(i)[0].data.nbytes + code + 200
 
 
 # Direct: the product runs over kernel_height rows of kernel_width * channels contiguous values.
@@ -203,14 +212,17 @@ def _direct_view(i: ConvS8) -> Mapping[str, Any]:
 
 def _direct_cycles(i: ConvS8) -> float:
     product = _direct(i)
-    pairs = i.batch * i.out_height * ((i.out_width + 1) // 2)
-    work = pairs * (-(-i.out_channels // 4) * product.group_cycles() + 30)
-    rows = i.batch * i.window.reach(0)
-    return work + rows * _pitch(i) * 2.2 + i.batch * i.out_height * 150
+    groups = -(-i.out_channels // 4)
+    row = i.out_width // 2 * (groups * product.group_cycles() + 4 * i.kernel_height + 20)
+    if i.out_width % 2:
+        row += groups * product.single_cycles() + 4 * i.kernel_height + 70
+    loaded = i.batch * i.window.reach(0) * _pitch(i) * 2.2
+    return loaded + i.batch * i.out_height * (row + 150)
 
 
 def _direct_flash(i: ConvS8) -> int:
-    return _pack_direct(i)[0].data.nbytes + _direct(i).code_bytes() + 500
+    code = _direct(i).code_bytes(paired=i.out_width > 1, single=i.out_width % 2 == 1)
+    return _pack_direct(i)[0].data.nbytes + code + 500
 
 
 _POINTWISE = Kernel(

@@ -46,7 +46,12 @@ def _view(i: DenseS8) -> Mapping[str, Any]:
 def _cycles(i: DenseS8) -> float:
     product = _product(i)
     groups = -(-i.cols // 4)
-    return i.rows * (groups * (38 + 9.5 * product.steps + 5 * product.rounds) + 1.8 * i.inner + 60)
+    return i.rows * (groups * product.single_cycles() + 1.8 * i.inner + 60)
+
+
+def _flash(i: DenseS8) -> int:
+    code = _product(i).code_bytes(paired=False, single=True)
+    return _pack(i)[0].data.nbytes + code + 100
 
 
 DENSE_DSP = (
@@ -61,7 +66,7 @@ DENSE_DSP = (
         view=_view,
         modes=LONG_CODE,
         cycles=_cycles,
-        flash=lambda i: _pack(i)[0].data.nbytes + 300 + 36 * min(_product(i).unroll, 32),
+        flash=_flash,
     ),
 )
 """Kernels of DenseS8, the preferred one first."""

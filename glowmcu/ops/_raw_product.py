@@ -94,10 +94,14 @@ class RawProduct:
         around = self.segments * (8 * self.rounds + (6 if self.segments > 1 else 0))
         return 52 + 15 * self.segments * self.steps + around
 
-    def code_bytes(self) -> int:
+    def single_cycles(self) -> float:
+        """Cycles of four channels of one pixel."""
+        return 42 + (9.5 * self.steps + 2 + 5 * (self.rounds - self.straight)) * self.segments
+
+    def code_bytes(self, *, paired: bool, single: bool) -> int:
         """Bytes of the code around and in the loops."""
         lines = self.segments * self.steps if self.straight else self.unroll + self.rest
-        return 420 + 56 * lines
+        return paired * (420 + 56 * lines) + single * (320 + 36 * lines)
 
 
 def lane_order(count: int) -> list[int]:

@@ -46,6 +46,17 @@ GM_INLINE void gm_store_u32(void *to, uint32_t value)
     memcpy(to, &value, sizeof(value));
 }
 
+#if GM_ASM
+/* A function that is assembly from its first instruction to its last. */
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Woverlength-strings" /* which gcc allows in assembly */
+#define GM_NAKED static __attribute__((naked, noinline))
+#else
+#define GM_NAKED static __attribute__((naked, noinline, noclone, noipa))
+#endif
+#define GM_UNUSED __attribute__((unused))
+#endif
+
 /* Bytes 0 and 2 as int16 lanes. */
 GM_INLINE uint32_t gm_even_bytes(uint32_t value)
 {
@@ -70,30 +81,61 @@ GM_INLINE uint32_t gm_odd_bytes(uint32_t value)
 #endif
 }
 
-/* Four bytes to int16 lanes, bytes 0, 2, 1, 3. */
-GM_INLINE void gm_expand4(int16_t *to, uint32_t value)
+/* `blocks` times 16 bytes to int16, each four in the order 0, 2, 1, 3. */
+#if GM_ASM
+/* clang-format off */
+GM_NAKED GM_UNUSED void gm_expand_blocks(int16_t *to GM_UNUSED, const int8_t *from GM_UNUSED,
+                                         int32_t blocks GM_UNUSED)
 {
-    gm_store_u32(to, gm_even_bytes(value));
-    gm_store_u32(to + 2, gm_odd_bytes(value));
+    __asm__ volatile(
+        "push {r4-r9}\n\t"
+        "1:\n\t"
+        "ldr r4, [r1]\n\tldr r5, [r1, #4]\n\tldr r6, [r1, #8]\n\tldr r7, [r1, #12]\n\t"
+        "sxtb16 r3, r4\n\tsxtb16 r4, r4, ror #8\n\tsxtb16 r8, r5\n\tsxtb16 r5, r5, ror #8\n\t"
+        "sxtb16 r9, r6\n\tsxtb16 r6, r6, ror #8\n\tsxtb16 r12, r7\n\tsxtb16 r7, r7, ror #8\n\t"
+        "str r3, [r0]\n\tstr r4, [r0, #4]\n\tstr r8, [r0, #8]\n\tstr r5, [r0, #12]\n\t"
+        "str r9, [r0, #16]\n\tstr r6, [r0, #20]\n\tstr r12, [r0, #24]\n\tstr r7, [r0, #28]\n\t"
+        "adds r1, r1, #16\n\tadds r0, r0, #32\n\tsubs r2, r2, #1\n\tbne 1b\n\t"
+        "pop {r4-r9}\n\tbx lr\n\t" ::: "memory");
 }
+
+/* The same in their order. */
+GM_NAKED GM_UNUSED void gm_widen_blocks(int16_t *to GM_UNUSED, const int8_t *from GM_UNUSED,
+                                        int32_t blocks GM_UNUSED)
+{
+    __asm__ volatile(
+        "push {r4-r9}\n\t"
+        "1:\n\t"
+        "ldr r4, [r1]\n\tldr r5, [r1, #4]\n\tldr r6, [r1, #8]\n\tldr r7, [r1, #12]\n\t"
+        "sxtb16 r3, r4\n\tsxtb16 r4, r4, ror #8\n\tsxtb16 r8, r5\n\tsxtb16 r5, r5, ror #8\n\t"
+        "pkhbt r9, r3, r4, lsl #16\n\tpkhtb r4, r4, r3, asr #16\n\t"
+        "pkhbt r3, r8, r5, lsl #16\n\tpkhtb r5, r5, r8, asr #16\n\t"
+        "str r9, [r0]\n\tstr r4, [r0, #4]\n\tstr r3, [r0, #8]\n\tstr r5, [r0, #12]\n\t"
+        "sxtb16 r3, r6\n\tsxtb16 r6, r6, ror #8\n\tsxtb16 r8, r7\n\tsxtb16 r7, r7, ror #8\n\t"
+        "pkhbt r9, r3, r6, lsl #16\n\tpkhtb r6, r6, r3, asr #16\n\t"
+        "pkhbt r3, r8, r7, lsl #16\n\tpkhtb r7, r7, r8, asr #16\n\t"
+        "str r9, [r0, #16]\n\tstr r6, [r0, #20]\n\tstr r3, [r0, #24]\n\tstr r7, [r0, #28]\n\t"
+        "adds r1, r1, #16\n\tadds r0, r0, #32\n\tsubs r2, r2, #1\n\tbne 1b\n\t"
+        "pop {r4-r9}\n\tbx lr\n\t" ::: "memory");
+}
+/* clang-format on */
+#endif
 
 /* Bytes to int16, each four in the order 0, 2, 1, 3; fewer than four at the end as they are. */
 GM_INLINE void gm_expand_s8(int16_t *GM_RESTRICT to, const int8_t *GM_RESTRICT from, int32_t count)
 {
-    for (; count >= 16; count -= 16) {
-        const uint32_t a = gm_load_u32(from);
-        const uint32_t b = gm_load_u32(from + 4);
-        const uint32_t c = gm_load_u32(from + 8);
-        const uint32_t d = gm_load_u32(from + 12);
-        gm_expand4(to, a);
-        gm_expand4(to + 4, b);
-        gm_expand4(to + 8, c);
-        gm_expand4(to + 12, d);
-        from += 16;
-        to += 16;
+#if GM_ASM
+    if (count >= 16) {
+        gm_expand_blocks(to, from, count / 16);
+        to += count / 16 * 16;
+        from += count / 16 * 16;
+        count %= 16;
     }
+#endif
     for (; count >= 4; count -= 4) {
-        gm_expand4(to, gm_load_u32(from));
+        const uint32_t value = gm_load_u32(from);
+        gm_store_u32(to, gm_even_bytes(value));
+        gm_store_u32(to + 2, gm_odd_bytes(value));
         from += 4;
         to += 4;
     }
@@ -105,15 +147,14 @@ GM_INLINE void gm_expand_s8(int16_t *GM_RESTRICT to, const int8_t *GM_RESTRICT f
 /* Bytes to int16 in their order. */
 GM_INLINE void gm_widen_s8(int16_t *GM_RESTRICT to, const int8_t *GM_RESTRICT from, int32_t count)
 {
-    for (; count >= 4; count -= 4) {
-        const uint32_t value = gm_load_u32(from);
-        const uint32_t even = gm_even_bytes(value);
-        const uint32_t odd = gm_odd_bytes(value);
-        gm_store_u32(to, (even & 0xFFFFU) | odd << 16);
-        gm_store_u32(to + 2, even >> 16 | (odd & 0xFFFF0000U));
-        from += 4;
-        to += 4;
+#if GM_ASM
+    if (count >= 16) {
+        gm_widen_blocks(to, from, count / 16);
+        to += count / 16 * 16;
+        from += count / 16 * 16;
+        count %= 16;
     }
+#endif
     for (; count > 0; count--) {
         *to++ = *from++;
     }
@@ -127,15 +168,6 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
 }
 
 #if GM_ASM
-
-/* A function that is assembly from its first instruction to its last. */
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Woverlength-strings" /* which gcc allows in assembly */
-#define GM_NAKED static __attribute__((naked, noinline))
-#else
-#define GM_NAKED static __attribute__((naked, noinline, noclone, noipa))
-#endif
-#define GM_UNUSED __attribute__((unused))
 
 /* clang-format off */
 
@@ -241,6 +273,10 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
     "smlad r0, r8, r4, r0\n\tsmlad r2, r8, r5, r2\n\t"                                             \
     "smlad r0, r9, r6, r0\n\tsmlad r2, r9, r7, r2\n\t"
 
+#define GM_RAW_DENSE1(x0, w0, w1)                                                                  \
+    "ldr r8, [r12, #" #x0 "]\n\tldr r4, [lr, #" #w0 "]\n\tldr r5, [lr, #" #w1 "]\n\t"              \
+    "smlad r1, r8, r4, r1\n\tsmlad r3, r8, r5, r3\n\tsxtb16 r4, r4\n\tsxtb16 r5, r5\n\t"           \
+    "smlad r0, r8, r4, r0\n\tsmlad r2, r8, r5, r2\n\t"
 #define GM_DENSE_SHIFT(n)                                                                          \
     "lsl r0, r0, #" #n "\n\tlsl r1, r1, #" #n "\n\tlsl r2, r2, #" #n "\n\tlsl r3, r3, #" #n "\n\t"
 #define GM_DENSE_REQUANT                                                                           \
