@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that stops the compilation; every part but `what` may be empty."""
+    """One thing that stops the compilation; every part but `what` may be empty.
+
+    needs  inputs of the model that would have to be constants
+    """
 
     what: str
     where: str = ""
     why: str = ""
     hint: str = ""
+    needs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [self.what]

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
     ("commands",),
-    ("show", "demo", "model"),
+    ("show", "demo", "model", "onnx_backend"),
     ("driver",),
     ("verify",),
     ("emit",),

@@ -24,8 +24,14 @@ class DType:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one element takes in memory."""
-        return self.bits // 8
+        """Bytes that one element takes in memory: a whole one where it has fewer than 8 bits."""
+        return max(1, self.bits // 8)
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """The numpy type of the C elements: an integer of at least 8 bits for a smaller one."""
+        small = self.is_integer and self.bits < 8
+        return np.dtype(np.int8 if self.kind == "int" else np.uint8) if small else self.numpy
 
     @property
     def is_integer(self) -> bool:
@@ -61,9 +67,22 @@ U16 = DType("u16", 16, "uint", "uint16_t", np.dtype(np.uint16))
 U32 = DType("u32", 32, "uint", "uint32_t", np.dtype(np.uint32))
 U64 = DType("u64", 64, "uint", "uint64_t", np.dtype(np.uint64))
 BOOL = DType("bool", 8, "bool", "uint8_t", np.dtype(np.bool_))
+I4 = DType("i4", 4, "int", "int8_t", np.dtype(ml_dtypes.int4))
+U4 = DType("u4", 4, "uint", "uint8_t", np.dtype(ml_dtypes.uint4))
+I2 = DType("i2", 2, "int", "int8_t", np.dtype(ml_dtypes.int2))
+U2 = DType("u2", 2, "uint", "uint8_t", np.dtype(ml_dtypes.uint2))
+E4M3FN = DType("e4m3fn", 8, "float", "uint8_t", np.dtype(ml_dtypes.float8_e4m3fn))
+E4M3FNUZ = DType("e4m3fnuz", 8, "float", "uint8_t", np.dtype(ml_dtypes.float8_e4m3fnuz))
+E5M2 = DType("e5m2", 8, "float", "uint8_t", np.dtype(ml_dtypes.float8_e5m2))
+E5M2FNUZ = DType("e5m2fnuz", 8, "float", "uint8_t", np.dtype(ml_dtypes.float8_e5m2fnuz))
+E8M0 = DType("e8m0", 8, "float", "uint8_t", np.dtype(ml_dtypes.float8_e8m0fnu))
+E2M1 = DType("e2m1", 4, "float", "uint8_t", np.dtype(ml_dtypes.float4_e2m1fn))
 
+SMALL_INTEGERS: tuple[DType, ...] = (I4, U4, I2, U2)
+SMALL_FLOATS: tuple[DType, ...] = (E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ, E8M0, E2M1)
+"""Formats that are stored, moved and converted, but that no kernel computes with."""
 ALL: tuple[DType, ...] = (F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, BOOL)
-_BY_NUMPY = {t.numpy: t for t in ALL}
+_BY_NUMPY = {t.numpy: t for t in (*ALL, *SMALL_INTEGERS, *SMALL_FLOATS)}
 
 
 def of(array_type: np.dtype[Any] | type) -> DType:

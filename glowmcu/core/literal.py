@@ -17,8 +17,9 @@ def c_literal(value: float | int | bool, dtype: DType) -> str:
 
     Infinities and NaN are the macros of math.h; 16-bit floats are their stored bits.
     """
-    if dtype.is_float and dtype.bits == 16:
-        return f"{int(np.asarray(value, dtype.numpy).view(np.uint16)):#06x}"
+    if dtype.is_float and dtype.bits <= 16:
+        bits = np.asarray(value, dtype.numpy).view(np.uint16 if dtype.bits == 16 else np.uint8)
+        return f"{int(bits):#0{2 + dtype.nbytes * 2}x}"
     if dtype.is_float:
         text = _float_text(float(value), dtype)
     else:

@@ -11,7 +11,6 @@ from typing import Any
 import jinja2
 
 from glowmcu import resources
-from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.emit import literals, report, view
 from glowmcu.emit.assemble import assemble
@@ -65,6 +64,7 @@ def emit(
         "size": size,
         "align": align,
         "kernel_headers": [n for n in code.includes if n.startswith("gm_")],
+        "infinite_weights": any(_INFINITE.search(t) for a in code.arrays for t in a.lines),
         "library_headers": [n for n in headers if n != "string.h"],
         "memory_map": report.memory_map(function, plan),
         "names": [literals.string(short(i.name)) for i in function.instructions],
@@ -182,6 +182,7 @@ _MATH = re.compile(
     r"\b(INFINITY|NAN|isnan|isinf|fabsf?|fmodf?|roundf?|cbrtf?"
     r"|(?:a?sin|a?cos|a?tan|exp|expm1|log|log1p|sqrt|erf|pow|floor|ceil|trunc|rint)[hf]?f?)\b"
 )
+_INFINITE = re.compile("INFINITY|NAN")
 
 
 def _library_headers(code: view.Code, runtime: dict[str, str]) -> list[str]:
@@ -267,7 +268,7 @@ def describe(slot: Slot) -> str:
     words = [view.shape_text(slot.type), f"'{short(slot.name)}'"]
     if slot.type.quant is not None:
         words.append(f"{{{slot.type.quant}}}")
-    if slot.type.dtype in (dtypes.F16, dtypes.BF16):
+    if slot.type.dtype.is_float and slot.type.dtype.bits <= 16:
         words.append("as bits")
     if slot.perm is not None:
         words.append(f"the ONNX tensor transposed by {slot.perm}")

@@ -72,8 +72,9 @@ def array_lines(array: Array, indent: int = 4) -> list[str]:
 def _words(array: Array) -> list[str]:
     flat = np.ascontiguousarray(array).reshape(-1)
     dtype = dtypes.of(flat.dtype)
-    if dtype in (dtypes.F16, dtypes.BF16):
-        return list(map(str, flat.view(np.uint16).tolist()))
+    if dtype.is_float and dtype.bits <= 16:
+        bits = flat.view(np.uint16 if dtype.bits == 16 else np.uint8)
+        return list(map(str, bits.tolist()))
     if dtype == dtypes.BOOL:
         return list(map(str, flat.astype(np.uint8).tolist()))
     if dtype == dtypes.F64:
@@ -81,7 +82,7 @@ def _words(array: Array) -> list[str]:
     if dtype == dtypes.F32:
         return _floats(flat)
     if dtype.bits < 32:
-        return list(map(str, flat.tolist()))
+        return list(map(str, flat.astype(np.int32).tolist()))
     suffix = "u" if dtype == dtypes.U32 else ""
     return [integer(v) + suffix if v < 1 << 32 else integer(v) for v in flat.tolist()]
 

@@ -42,7 +42,7 @@ def _array(name: str, item: onnx.ValueInfoProto, value: ArrayLike) -> Array:
     tensor = item.type.tensor_type
     dtype = dtype_of(tensor.elem_type, f"input '{name}'").numpy
     given = np.asarray(value)
-    if given.dtype.kind not in "biuf":
+    if given.dtype.kind not in "biuf" and given.dtype != dtype:
         raise OptionError(f"input '{name}' is fixed to {value!r}, which is not a number")
     array = given.astype(dtype)
     if given.dtype.kind != "f" or dtype.kind != "f":

@@ -24,6 +24,7 @@ from glowmcu.frontend.settle import Settler
 from glowmcu.frontend.stored import misread, plain
 from glowmcu.frontend.structure import order, reads_of
 from glowmcu.frontend.tensors import TensorReader
+from glowmcu.frontend.widen import narrowed, widened
 from glowmcu.graph.graph import Value, constant
 from glowmcu.ops.base import IMPORTERS
 from glowmcu.ops.onnx_node import OnnxNode
@@ -121,7 +122,8 @@ class Importer:
             return self._define(site, [])
         site.seen.attributes = attributes_of(node, self._reader)
         problems: tuple[Problem, ...] = ()
-        for way in (self._control, self._import, self._expand, self._precompute):
+        ways = (self._control, self._import, self._import_wide, self._expand, self._precompute)
+        for way in ways:
             found = way(site)
             if found is None:
                 return None
@@ -149,9 +151,19 @@ class Importer:
             domain=domain_of(node.domain),
         )
 
-    def _import(self, site: _Site) -> tuple[Problem, ...] | None:
-        """Run the node's importer; return what it objects to, None if all is well."""
-        seen = site.seen
+    def _import_wide(self, site: _Site) -> tuple[Problem, ...] | None:
+        """Run the node's importer on float32 instead of a type that it does not take."""
+        seen = widened(site.seen)
+        if seen is None or site.schema is None:
+            return ()
+        return self._import(site, seen)
+
+    def _import(self, site: _Site, wide: OnnxNode | None = None) -> tuple[Problem, ...] | None:
+        """Run the node's importer; return what it objects to, None if all is well.
+
+        wide  the node on inputs of wider types
+        """
+        seen = wide or site.seen
         importer = IMPORTERS.get((seen.domain, seen.op_type))
         if importer is None:
             return ()
@@ -168,11 +180,13 @@ class Importer:
             )
             if ignored:
                 seen.fail(f"attribute '{ignored}' = {seen.attributes[ignored]} is not supported")
-            self._finish(site, results)
+            self._finish(
+                site, narrowed(site.seen, site.schema, results) if wide is not None else results
+            )
         except GlowmcuError as error:
             self.invalid |= isinstance(error, InvalidModelError)
             return tuple(
-                p if p.where else seen.problem(p.what, why=p.why, hint=p.hint)
+                p if p.where else seen.problem(p.what, why=p.why, hint=p.hint, needs=p.needs)
                 for p in error.problems
             )
         except _MISMATCHES as error:
@@ -226,7 +240,8 @@ class Importer:
         del self.problems[before:]
         self.invalid = invalid
         why = f"ONNX defines it by other operators, of which one fails: {inner[0].what}"
-        return (site.seen.problem("the operator is not supported", why=why),)
+        needs = tuple(dict.fromkeys(n for p in inner for n in p.needs))
+        return (site.seen.problem("the operator is not supported", why=why, needs=needs),)
 
     def _precompute(self, site: _Site) -> tuple[Problem, ...] | None:
         """Let ONNX's reference evaluator compute a node on constants."""
@@ -375,5 +390,6 @@ def _grouped(problems: Sequence[Problem]) -> list[Problem]:
         where = group[0].where
         if len(group) > 1:
             where += f" and {len(group) - 1} more"
-        merged.append(Problem(what, where, why, hint))
+        needs = tuple(dict.fromkeys(n for p in group for n in p.needs))
+        merged.append(Problem(what, where, why, hint, needs))
     return merged

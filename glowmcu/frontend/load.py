@@ -19,6 +19,7 @@ from glowmcu.frontend.scope import Scope
 from glowmcu.frontend.settle import Budget, Settler
 from glowmcu.frontend.shapes import bind_inputs
 from glowmcu.frontend.tensors import TensorReader, dtype_of
+from glowmcu.frontend.upgrade import upgraded
 from glowmcu.graph.graph import Graph, Value
 from glowmcu.graph.verify import verify
 
@@ -55,6 +56,7 @@ def load(
     Raises InvalidModelError, UnsupportedError or OptionError, with everything that is wrong.
     """
     source = read(model)
+    source.proto = upgraded(source.proto, source.notes)
     source.proto = with_fixed_inputs(source.proto, fix_inputs or {}, source.notes)
     graph = source.proto.graph
     versions = opsets(source)

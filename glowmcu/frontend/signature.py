@@ -24,7 +24,17 @@ _ONNX_NAMES: dict[DType, str] = {
     dtypes.F32: "float",
     dtypes.F64: "double",
     dtypes.BOOL: "bool",
-} | {t: ("int" if t.kind == "int" else "uint") + str(t.bits) for t in dtypes.ALL if t.is_integer}
+    dtypes.E4M3FN: "float8e4m3fn",
+    dtypes.E4M3FNUZ: "float8e4m3fnuz",
+    dtypes.E5M2: "float8e5m2",
+    dtypes.E5M2FNUZ: "float8e5m2fnuz",
+    dtypes.E8M0: "float8e8m0",
+    dtypes.E2M1: "float4e2m1",
+} | {
+    t: ("int" if t.kind == "int" else "uint") + str(t.bits)
+    for t in (*dtypes.ALL, *dtypes.SMALL_INTEGERS)
+    if t.is_integer
+}
 _SIZED_BY_DATA = frozenset(
     {"ConvTranspose", "Expand", "MaxUnpool", "OneHot", "Pad", "Resize", "Tile", "Upsample"}
 )

@@ -34,6 +34,16 @@ _DTYPES: dict[int, DType] = {
     _P.UINT32: dtypes.U32,
     _P.UINT64: dtypes.U64,
     _P.BOOL: dtypes.BOOL,
+    _P.INT4: dtypes.I4,
+    _P.UINT4: dtypes.U4,
+    _P.INT2: dtypes.I2,
+    _P.UINT2: dtypes.U2,
+    _P.FLOAT8E4M3FN: dtypes.E4M3FN,
+    _P.FLOAT8E4M3FNUZ: dtypes.E4M3FNUZ,
+    _P.FLOAT8E5M2: dtypes.E5M2,
+    _P.FLOAT8E5M2FNUZ: dtypes.E5M2FNUZ,
+    _P.FLOAT8E8M0: dtypes.E8M0,
+    _P.FLOAT4E2M1: dtypes.E2M1,
 }
 ELEM_TYPES: dict[DType, int] = {dtype: code for code, dtype in _DTYPES.items()}
 _FIELDS: dict[int, str] = {
@@ -87,7 +97,7 @@ class TensorReader:
         if tensor.HasField("segment"):
             raise UnsupportedError(f"{what} is stored in segments")
         if tensor.data_location == _P.EXTERNAL:
-            tensor.raw_data = self._external(tensor, math.prod(shape) * dtype.nbytes, what)
+            tensor.raw_data = self._external(tensor, _bytes(math.prod(shape), dtype), what)
             tensor.data_location = _P.DEFAULT
             del tensor.external_data[:]
         _check_length(tensor, dtype, math.prod(shape), what)
@@ -154,12 +164,18 @@ class TensorReader:
         )
 
 
+def _bytes(count: int, dtype: DType) -> int:
+    """Return the bytes of a tensor in the file, where elements of less than 8 bits are packed."""
+    return (count * dtype.bits + 7) // 8
+
+
 def _check_length(tensor: onnx.TensorProto, dtype: DType, count: int, what: str) -> None:
     if tensor.HasField("raw_data"):
-        have, need, unit = len(tensor.raw_data), count * dtype.nbytes, "bytes"
+        have, need, unit = len(tensor.raw_data), _bytes(count, dtype), "bytes"
     else:
         field = _FIELDS.get(tensor.data_type, "int32_data")
-        have, need, unit = len(getattr(tensor, field)), count, "elements"
+        words = _bytes(count, dtype) if dtype.bits < 8 else count
+        have, need, unit = len(getattr(tensor, field)), words, "elements"
     if have != need:
         raise InvalidModelError(
             f"{what} of shape {list(tensor.dims)} needs {need} {unit}; the file has {have}"

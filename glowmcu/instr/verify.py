@@ -21,11 +21,16 @@ def verify(function: Function) -> None:
                 _check(root.kind != "constant", f"{where} writes the constant {buffer.name}")
                 written.add(root)
             elif root.kind != "constant":
-                _check(root in written, f"{where} reads {buffer.name} before it is written")
+                _check(
+                    root in written or not buffer.nbytes,
+                    f"{where} reads {buffer.name} before it is written",
+                )
             else:
                 _check(root.data is not None, f"{where}: the constant {buffer.name} has no data")
     for buffer in function.outputs:
-        _check(buffer.root in written, f"output {buffer.name} is never written")
+        _check(
+            buffer.root in written or not buffer.nbytes, f"output {buffer.name} is never written"
+        )
 
 
 def _check(condition: bool, message: str) -> None:

@@ -10,7 +10,12 @@ import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, Quant, quantize
+from glowmcu.ops import _small_floats
 from glowmcu.ops._program import Fn, Input, Literal, Step, Temp
+
+HALVES = (dtypes.F16, dtypes.BF16)
+STORED = (*HALVES, *dtypes.SMALL_FLOATS)
+"""Formats of real numbers that C has no arithmetic for."""
 
 FLOAT_MATH = {  # ONNX name: numpy function; the C name is the lower-case ONNX name
     "Exp": np.exp,
@@ -78,6 +83,11 @@ def _every(text: str) -> dict[str, str]:
     return {kind: text for kind in ("float", "int", "uint", "bool")}
 
 
+def _stored(text: str) -> dict[str, str]:
+    """Return an expression that moves elements, whatever their bits mean."""
+    return _every(text) | {t.name: text for t in STORED}
+
+
 def _numbers(real: str, whole: str, unsigned: str = "") -> dict[str, str]:
     return {"float": real, "int": whole, "uint": unsigned or whole}
 
@@ -86,9 +96,16 @@ def _real(text: str) -> dict[str, str]:
     return {"float": text}
 
 
-def _divide(real: str, name: str, sign: str, numpy: Callable[..., Any], onnx: str = "") -> Fn:
+def _divide(
+    real: str,
+    name: str,
+    sign: str,
+    numpy: Callable[..., Any],
+    onnx: str = "",
+    header: str = "gm_integer.h",
+) -> Fn:
     signed, unsigned = f"gm_{name}_s{{W}}({{a}}, {{b}})", f"{{b}} == 0 ? 0 : {{a}} {sign} {{b}}"
-    return Fn(2, _numbers(real, signed, unsigned), numpy, onnx=onnx, header="gm_integer.h")
+    return Fn(2, _numbers(real, signed, unsigned), numpy, onnx=onnx, header=header)
 
 
 def _compare(onnx: str, numpy: Callable[..., Any], sign: str) -> Fn:
@@ -102,12 +119,12 @@ def _wrapping(sign: str) -> dict[str, str]:
 _X, _Y, _Z = Input(0), Input(1), Input(2)
 
 ARITHMETIC = {
-    "identity": Fn(1, _every("{a}"), lambda x: x),
+    "identity": Fn(1, _stored("{a}"), lambda x: x),
     "add": Fn(2, _wrapping("+"), np.add, onnx="Add"),
     "sub": Fn(2, _wrapping("-"), np.subtract, onnx="Sub"),
     "mul": Fn(2, _wrapping("*"), np.multiply, onnx="Mul"),
     "div": _divide("{a} / {b}", "div", "/", _div, onnx="Div"),
-    "mod": _divide("{a} - floor{f}({a} / {b}) * {b}", "mod", "%", np.mod),
+    "mod": _divide("gm_mod{f}({a}, {b})", "mod", "%", np.mod, header="gm_mod.h"),
     "fmod": _divide("fmod{f}({a}, {b})", "rem", "%", np.fmod),
     "pow": Fn(
         2,
@@ -156,7 +173,7 @@ ARITHMETIC = {
         _every("{a} < {b} ? {b} : {a} > {c} ? {c} : {a}"),
         lambda x, low, high: np.minimum(np.maximum(x, low), high),
     ),
-    "where": Fn(3, _every("{a} ? {b} : {c}"), np.where, typed_by=1, onnx="Where"),
+    "where": Fn(3, _stored("{a} ? {b} : {c}"), np.where, typed_by=1, onnx="Where"),
 }
 
 LOGIC = {
@@ -303,9 +320,6 @@ ACTIVATIONS = {
 }
 
 
-HALVES = (dtypes.F16, dtypes.BF16)
-
-
 def _cast(dtype: dtypes.DType) -> Fn:
     """Numbers out of range saturate and NaN becomes the lowest integer; integers wrap."""
     if dtype is dtypes.BOOL:
@@ -319,13 +333,22 @@ def _cast(dtype: dtypes.DType) -> Fn:
         real = f"gm_to_int32{{f}}({{a}}, {low}, {base.upper()}_MAX)"
 
     def cast(x: Array) -> Array:
-        if x.dtype.kind != "f":
+        if not dtypes.of(x.dtype).is_float:
             return x.astype(dtype.numpy)
+        if dtype in dtypes.SMALL_INTEGERS:  # what does not fit becomes zero, as in ONNX's tests
+            fits = (x > dtype.low - 1) & (x < dtype.high + 1)
+            return np.where(fits, x, 0).astype(np.int8).astype(dtype.numpy)
         inside = (x > float(dtype.low)) & (x < float(dtype.high + 1))
         whole = np.where(inside, x, 0).astype(dtype.numpy)
         return np.where(inside, whole, np.where(x > 0, dtype.high, dtype.low).astype(dtype.numpy))
 
     whole = f"({dtype.c}){{a}}"
+    if dtype in dtypes.SMALL_INTEGERS:
+        inside = f"{{a}} > {dtype.low - 1}.0{{f}} && {{a}} < {dtype.high + 1}.0{{f}}"
+        real = f"{inside} ? ({dtype.c}){{a}} : 0"
+        whole = f"{{a}} & {(1 << dtype.bits) - 1}"
+        if dtype.kind == "int":
+            whole = f"(({whole}) ^ {1 << (dtype.bits - 1)}) - {1 << (dtype.bits - 1)}"
     return Fn(1, {**_every(whole), "float": real}, cast, result=dtype, header="gm_to_int.h")
 
 
@@ -336,11 +359,35 @@ def _cast_to_real(dtype: dtypes.DType) -> Fn:
         c = _every(f"gm_f32_to_{dtype}((float){{a}})")
     elif dtype is dtypes.F32:
         c |= {half.name: f"gm_{half}_to_f32({{a}})" for half in HALVES}
+        c |= {small.name: _small_floats.to_float(small) for small in dtypes.SMALL_FLOATS}
 
     def cast(x: Array) -> Array:
         return (x.astype(np.float32) if dtype in HALVES else x).astype(dtype.numpy)
 
-    return Fn(1, c, cast, result=dtype, header="gm_half.h")
+    return Fn(
+        1, c, cast, result=dtype, header="gm_small_float.h" if dtype is dtypes.F32 else "gm_half.h"
+    )
+
+
+def _cast_to_small(dtype: dtypes.DType, saturate: bool, mode: str = "up") -> Fn:
+    return Fn(
+        1,
+        _real(_small_floats.from_float(dtype, saturate, mode)),
+        _small_floats.convert(dtype, saturate, mode),
+        result=dtype,
+        header="gm_small_float.h",
+    )
+
+
+def _casts_to_small() -> dict[str, Fn]:
+    """Return the conversions to small floats by name: see ops.cast.Cast.function."""
+    found: dict[str, Fn] = {}
+    for dtype in dtypes.SMALL_FLOATS:
+        for mode in ("up", "down", "nearest") if dtype is dtypes.E8M0 else ("up",):
+            suffix = f"_{mode}" if mode != "up" else ""
+            found[f"cast_{dtype}{suffix}"] = _cast_to_small(dtype, True, mode)
+            found[f"cast_{dtype}{suffix}_unbounded"] = _cast_to_small(dtype, False, mode)
+    return found
 
 
 def _quantize(dtype: dtypes.DType) -> Fn:
@@ -362,7 +409,8 @@ def _quantize(dtype: dtypes.DType) -> Fn:
 QUANTIZABLE = (dtypes.I8, dtypes.U8, dtypes.I16, dtypes.U16, dtypes.I32)
 
 CONVERSIONS = {
-    **{f"cast_{t}": _cast(t) for t in dtypes.ALL},
+    **{f"cast_{t}": _cast(t) for t in (*dtypes.ALL, *dtypes.SMALL_INTEGERS)},
+    **_casts_to_small(),
     **{f"quantize_{t}": _quantize(t) for t in QUANTIZABLE},
     "dequantize": Fn(
         3,

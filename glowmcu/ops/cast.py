@@ -10,7 +10,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._functions import FUNCTIONS, HALVES
+from glowmcu.ops._functions import FUNCTIONS, STORED
 from glowmcu.ops._program import Input, Step, run
 from glowmcu.ops.base import Example, Op, f32, onnx_op
 from glowmcu.ops.elementwise import Elementwise
@@ -18,18 +18,30 @@ from glowmcu.ops.onnx_node import OnnxNode
 
 
 class Cast(Op):
-    """x as elements of `dtype`: integers wrap, real numbers are cut and saturate."""
+    """x as elements of `dtype`: integers wrap, real numbers are cut and saturate.
+
+    saturate    False: what an 8-bit float cannot hold becomes infinity or NaN
+    round_mode  of powers of two (e8m0): up, down or nearest
+    """
 
     dtype: DType
+    saturate: bool = True
+    round_mode: str = "up"
+
+    @property
+    def fn(self) -> str:
+        """Name of the function in the table."""
+        rounding = "" if self.round_mode == "up" else f"_{self.round_mode}"
+        return f"cast_{self.dtype}{rounding}{'' if self.saturate else '_unbounded'}"
 
     def infer(self, x: TensorType) -> TensorType:
         return TensorType(self.dtype, x.shape)
 
     def reference(self, x: Array) -> Array:
-        return run((Step(f"cast_{self.dtype}", (Input(0),)),), FUNCTIONS, (x,))
+        return run((Step(self.fn, (Input(0),)),), FUNCTIONS, (x,))
 
     def lower(self, b: Builder, x: Buffer) -> Buffer:
-        return Elementwise(f"cast_{self.dtype}").lower(b, x)
+        return Elementwise(self.fn).lower(b, x)
 
     examples = (
         Example((f32(3, 5),), {"dtype": dtypes.I8}, low=-200.0, high=200.0),
@@ -52,16 +64,12 @@ class Cast(Op):
 @onnx_op("Cast")
 def import_cast(node: OnnxNode) -> Value:
     """Among floats of 16, 32 and 64 bits, integers and bool; integers saturate."""
-    node.attr("saturate")
-    node.attr("round_mode")
     return _cast(node, _dtype(node, int(node.attr("to"))))
 
 
 @onnx_op("CastLike")
 def import_cast_like(node: OnnxNode) -> Value:
     """As Cast, to the type of the second input."""
-    node.attr("saturate")
-    node.attr("round_mode")
     return _cast(node, node.value(1).type.dtype)
 
 
@@ -69,9 +77,12 @@ def _cast(node: OnnxNode, dtype: DType) -> Value:
     x = node.value(0)
     if x.type.dtype is dtype and x.type.quant is None:
         return x
-    if {dtype, x.type.dtype} & set(HALVES) and dtypes.F32 not in (dtype, x.type.dtype):
+    if {dtype, x.type.dtype} & set(STORED) and dtypes.F32 not in (dtype, x.type.dtype):
         x = node.apply(Cast(dtypes.F32), x, suffix="f32").output
-    return node.apply(Cast(dtype), x).output
+    saturate, mode = bool(node.attr("saturate", 1)), str(node.attr("round_mode", "up"))
+    if dtype not in dtypes.SMALL_FLOATS or dtype is dtypes.E2M1:
+        saturate = True
+    return node.apply(Cast(dtype, saturate, mode if dtype is dtypes.E8M0 else "up"), x).output
 
 
 def _dtype(node: OnnxNode, number: int) -> DType:

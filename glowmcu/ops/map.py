@@ -15,7 +15,7 @@ from glowmcu.core.literal import c_literal
 from glowmcu.core.types import Array
 from glowmcu.errors import UnsupportedError
 from glowmcu.instr.instruction import Ins, Instruction, Out
-from glowmcu.ops._functions import FUNCTIONS, HALVES
+from glowmcu.ops._functions import FUNCTIONS, STORED
 from glowmcu.ops._program import Arg, Input, Literal, Program, Step, Temp, result_types, run
 from glowmcu.targets.kernel import Kernel
 
@@ -127,7 +127,7 @@ def _expressions(i: Map) -> Iterator[dict[str, str]]:
 
 def expression(step: Step, operand: DType, result: DType) -> str:
     """Return the C expression of a step that computes on `operand` and gives `result`."""
-    text = FUNCTIONS[step.fn].c.get(operand.name if operand in HALVES else operand.kind, "")
+    text = FUNCTIONS[step.fn].c.get(operand.name if operand in STORED else operand.kind, "")
     if not text:
         raise UnsupportedError(
             f"the function {step.fn} is not available for elements of type {operand}",

@@ -54,10 +54,15 @@ class OnnxNode:
         if found is None:
             return None
         if found.data is None:
+            needs = _inputs_of(found)
+            hint = "make it a constant when exporting, or bind dimensions with --shape"
+            if len(needs) == 1:
+                hint = f"fix it with --fix-input {needs[0]}=..., or make it a constant"
             self.fail(
                 f"{what} is computed at run time",
                 why="the C code is specialised at compile time, so it must be a constant",
-                hint="make it a constant when exporting, or bind dimensions with --shape",
+                hint=hint,
+                needs=needs,
             )
         return found.data
 
@@ -97,15 +102,36 @@ class OnnxNode:
         """Make a constant that belongs to this node."""
         return constant(f"{self.label}.{suffix}", data)
 
-    def fail(self, what: str, *, why: str = "", hint: str = "") -> NoReturn:
+    def fail(
+        self, what: str, *, why: str = "", hint: str = "", needs: tuple[str, ...] = ()
+    ) -> NoReturn:
         """Raise UnsupportedError that names this node, its operator, opset and input types."""
-        raise UnsupportedError([self.problem(what, why=why, hint=hint)])
+        raise UnsupportedError([self.problem(what, why=why, hint=hint, needs=needs)])
 
-    def problem(self, what: str, *, why: str = "", hint: str = "") -> Problem:
+    def problem(
+        self, what: str, *, why: str = "", hint: str = "", needs: tuple[str, ...] = ()
+    ) -> Problem:
         """Describe something wrong with this node."""
         domain = f"{self.domain}." if self.domain else ""
         types = ", ".join("-" if v is None else str(v.type) for v in self.inputs)
         where = (
             f"node '{self.label}', {domain}{self.op_type} (opset {self.opset}), inputs ({types})"
         )
-        return Problem(f"{self.op_type}: {what}", where, why, hint)
+        return Problem(f"{self.op_type}: {what}", where, why, hint, needs)
+
+
+def _inputs_of(value: Value) -> tuple[str, ...]:
+    """Return the names of the graph's inputs that a value is computed from."""
+    found: dict[str, None] = {}
+    seen: set[Value] = set()
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if item in seen or item.data is not None:
+            continue
+        seen.add(item)
+        if item.producer is None:
+            found[item.name] = None
+        else:
+            waiting.extend(v for v in item.producer.inputs if v is not None)
+    return tuple(found)

@@ -167,12 +167,13 @@ class HostLibrary:
         Raises VerificationError when memory around the arena was written.
         """
         inputs = [fitting(feeds, slot) for slot in self.unit.inputs]
-        outputs = [np.empty(s.type.shape, s.type.dtype.numpy) for s in self.unit.outputs]
+        outputs = [np.empty(s.type.shape, s.type.dtype.storage) for s in self.unit.outputs]
         status = self._run(self._arena.ctypes.data, *(a.ctypes.data for a in (*inputs, *outputs)))
         if status != 0:
             raise VerificationError(f"{self.unit.name}_run returned {status}")
         self._check_guards()
-        return {s.name: a for s, a in zip(self.unit.outputs, outputs, strict=True)}
+        slots = zip(self.unit.outputs, outputs, strict=True)
+        return {s.name: a.astype(s.type.dtype.numpy, copy=False) for s, a in slots}
 
     def run_traced(
         self, feeds: Mapping[str, Array]
@@ -195,7 +196,8 @@ class HostLibrary:
 
     def _slot(self, slot: Slot) -> Array:
         piece = self._arena[slot.offset : slot.offset + slot.type.nbytes]
-        return piece.view(slot.type.dtype.numpy).reshape(slot.type.shape)
+        stored = piece.view(slot.type.dtype.storage).reshape(slot.type.shape)
+        return stored.astype(slot.type.dtype.numpy, copy=False)
 
     def _check_guards(self) -> None:
         start = self._arena.ctypes.data - self._memory.ctypes.data
@@ -218,4 +220,4 @@ def fitting(feeds: Mapping[str, Array], slot: Slot) -> Array:
             f"the data of input '{slot.name}' do not fit it",
             why=f"it is {slot.type}, the array {array.dtype} of shape {array.shape}",
         )
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array).astype(slot.type.dtype.storage, copy=False)

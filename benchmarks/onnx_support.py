@@ -1,0 +1,227 @@
+"""Runs ONNX's official backend suite through generated C and writes docs/generated/onnx_support.md.
+
+python benchmarks/onnx_support.py [--only SUBSTRING] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from glowmcu.driver import Compilation
+from glowmcu.errors import GlowmcuError
+from glowmcu.instr.evaluate import evaluate
+from glowmcu.onnx_backend import OPTIONS, compile_for, inputs_of
+from glowmcu.verify.host import HostLibrary, build_library
+
+FLAGS = ("-O0", "-std=c99", "-ffp-contract=off", "-w")
+STRICT = (
+    "-O0 -std=c99 -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion "
+    "-Wshadow -Wdouble-promotion -Werror"
+).split()
+BATCH = 40
+PAGE = Path(__file__).parents[1] / "docs" / "generated" / "onnx_support.md"
+SHIPPED = ("simple", "pytorch-operator", "pytorch-converted")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test: a model and (inputs, expected outputs) of each data set."""
+
+    kind: str
+    name: str
+    model: onnx.ModelProto
+    data: list[tuple[list[Any], list[Any]]]
+    rtol: float
+    atol: float
+
+    @property
+    def is_numeric(self) -> bool:
+        """False where a string, sequence, optional or map goes in or out."""
+        graph = self.model.graph
+        for item in (*graph.input, *graph.output):
+            if item.type.WhichOneof("value") != "tensor_type":
+                return False
+            if item.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+                return False
+        return True
+
+
+def node_cases() -> list[Case]:
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = collect_testcases(None)
+    return [Case("node", c.name, c.model, c.data_sets, c.rtol, c.atol) for c in found]
+
+
+def shipped_cases(kind: str) -> list[Case]:
+    import onnx.backend.test as place
+
+    folder = Path(place.__file__).parent / "data" / kind
+    return [_shipped(kind, f) for f in sorted(folder.iterdir()) if f.is_dir()]
+
+
+def _shipped(kind: str, folder: Path) -> Case:
+    model = onnx.load(str(folder / "model.onnx"))
+    data = []
+    for each in sorted(folder.glob("test_data_set_*")):
+        count = len(list(each.glob("input_*.pb")))
+        inputs = [_tensor(each / f"input_{n}.pb", model.graph.input[n]) for n in range(count)]
+        wanted = range(len(list(each.glob("output_*.pb"))))
+        outputs = [_tensor(each / f"output_{n}.pb", model.graph.output[n]) for n in wanted]
+        data.append((inputs, outputs))
+    return Case(kind, folder.name, model, data, 1e-3, 1e-7)
+
+
+def _tensor(path: Path, item: onnx.ValueInfoProto) -> Any:
+    if item.type.WhichOneof("value") != "tensor_type":
+        return None
+    return numpy_helper.to_array(onnx.TensorProto.FromString(path.read_bytes()))
+
+
+@dataclass
+class Outcome:
+    """What became of a case: no reason if it passed."""
+
+    case: Case
+    reason: str = ""
+    detail: str = ""
+
+
+def _first_sentence(error: Exception) -> tuple[str, str]:
+    problems = getattr(error, "problems", ())
+    if problems:
+        return problems[0].what, f"{problems[0].where} | {problems[0].why}"
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200], ""
+
+
+def run_cases(cases: Sequence[Case], flags: Sequence[str] = FLAGS) -> Iterator[Outcome]:
+    """Run cases, many to a library."""
+    for start in range(0, len(cases), BATCH):
+        yield from _run_batch(cases[start : start + BATCH], tuple(flags))
+
+
+def _run_batch(cases: Sequence[Case], flags: tuple[str, ...]) -> list[Outcome]:
+    outcomes = [Outcome(c) for c in cases]
+    ready: list[tuple[Outcome, Compilation, int]] = []
+    for number, outcome in enumerate(outcomes):
+        case = outcome.case
+        names = inputs_of(case.model)
+        for index, (inputs, _) in enumerate(case.data):
+            feeds = _feeds(names, inputs)
+            options = replace(OPTIONS, name=f"c{number}_{index}")
+            try:
+                compilation, _ = compile_for(case.model, feeds, options)
+            except Exception as error:
+                outcome.reason, outcome.detail = _first_sentence(error)
+                if not isinstance(error, GlowmcuError):
+                    outcome.reason = "INTERNAL " + outcome.reason
+                break
+            ready.append((outcome, compilation, index))
+    library = _build([c for _, c, _ in ready], flags)
+    for outcome, compilation, index in ready:
+        if outcome.reason:
+            continue
+        try:
+            path = library or build_library([compilation.unit], flags=flags)
+            _check(outcome.case, compilation, index, path)
+        except Exception as error:
+            outcome.reason, outcome.detail = _first_sentence(error)
+    return outcomes
+
+
+def _feeds(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    return {n: _array(v) for n, v in zip(names, values, strict=False)}
+
+
+def _array(value: Any) -> Any:
+    """Return what a test gives or expects as an array (a sequence as it is)."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return value if isinstance(value, list) or value is None else np.asarray(value)
+
+
+def _build(compilations: Sequence[Compilation], flags: tuple[str, ...]) -> Path | None:
+    """Build one library; None where that fails, for the culprit to be found."""
+    try:
+        return build_library([c.unit for c in compilations], flags=flags)
+    except GlowmcuError:
+        return None
+
+
+def _check(case: Case, compilation: Compilation, index: int, library: Path) -> None:
+    inputs, wanted = case.data[index]
+    given = _feeds(inputs_of(case.model), inputs)
+    feeds = {s.name: given[s.name] for s in compilation.unit.inputs}
+    found = HostLibrary(compilation.unit, library=library).run(feeds)
+    buffers = compilation.function.buffers()
+    if not any(b.type.dtype.is_float for b in buffers):
+        for name, array in evaluate(compilation.function, feeds).items():
+            if not np.array_equal(array, found[name]):
+                raise AssertionError("the C and the numpy instructions differ")
+    for item, want in zip(case.model.graph.output, wanted, strict=True):
+        _compare(item.name, found[item.name], _array(want), case)
+
+
+def _compare(name: str, got: Any, want: Any, case: Case) -> None:
+    if got.dtype != want.dtype:
+        raise AssertionError(f"'{name}' is {got.dtype}, not {want.dtype}")
+    if got.shape != want.shape:
+        raise AssertionError(f"shape: '{name}' has {got.shape}, not {want.shape}")
+    if want.dtype.kind not in "biu":
+        got, want = got.astype(np.float64), want.astype(np.float64)
+        if not np.allclose(got, want, rtol=case.rtol, atol=case.atol, equal_nan=True):
+            with np.errstate(all="ignore"):
+                worst = np.nanmax(np.abs(got - want)) if want.size else 0.0
+            raise AssertionError(f"numbers: '{name}' differs by {worst:.3g}")
+    elif not np.array_equal(got, want):
+        raise AssertionError(f"numbers: '{name}' differs in {np.sum(got != want)} places")
+
+
+def _part(arguments: tuple[str, int, int]) -> list[tuple[str, str, str, bool, str]]:
+    only, number, count = arguments
+    cases = [c for c in everything() if re.search(only, f"{c.kind} {c.name}")][number::count]
+    return [
+        (o.case.kind, o.case.name, o.reason, o.case.is_numeric, o.detail)
+        for o in run_cases(cases, FLAGS)
+    ]
+
+
+def everything() -> list[Case]:
+    return [*node_cases(), *(c for k in SHIPPED for c in shipped_cases(k))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    parts = [(given.only, n, given.jobs) for n in range(given.jobs)]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        rows = sorted(row for part in pool.map(_part, parts) for row in part)
+    for kind, name, reason, numeric, detail in rows:
+        if reason:
+            print(kind, "" if numeric else "(not numeric)", name, "|", reason, "|", detail)
+    print(Counter((r[0], r[3], not r[2]) for r in rows))
+    if given.write:
+        from onnx_support_page import page
+
+        PAGE.write_text(page(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Types without arithmetic of their own: a node is imported as cast, compute in float32, cast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from onnx.defs import OpSchema
+
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
+from glowmcu.graph.graph import Value
+from glowmcu.ops.cast import Cast
+from glowmcu.ops.onnx_node import OnnxNode
+
+NARROW = (dtypes.F16, dtypes.BF16, dtypes.F64)
+
+
+def widened(seen: OnnxNode) -> OnnxNode | None:
+    """Return the node on float32 inputs, its outputs named as intermediates; None if it is so."""
+    if not any(v is not None and v.type.dtype in NARROW for v in seen.inputs):
+        return None
+    inputs = tuple(
+        v
+        if v is None or v.type.dtype not in NARROW
+        else seen.apply(Cast(dtypes.F32), v, suffix=f"f32.{i}").output
+        for i, v in enumerate(seen.inputs)
+    )
+    names = tuple(f"{n}.f32" if n else "" for n in seen.output_names)
+    return replace(seen, inputs=inputs, output_names=names, used=set())
+
+
+def narrowed(
+    seen: OnnxNode, schema: OpSchema | None, results: Sequence[Value | None]
+) -> tuple[Value | None, ...]:
+    """Return the results of the widened node in the types that the schema says."""
+    if schema is None:
+        return tuple(results)
+    return tuple(_narrowed(seen, schema, i, v) for i, v in enumerate(results))
+
+
+def _narrowed(seen: OnnxNode, schema: OpSchema, index: int, value: Value | None) -> Value | None:
+    dtype = _declared(seen, schema, index)
+    if value is None or dtype is None or value.type.dtype is dtype:
+        return value
+    name = seen.output_names[index] if index < len(seen.output_names) else ""
+    one = replace(seen, output_names=(name or f"{seen.label}.{index}",))
+    return one.apply(Cast(dtype), value).output
+
+
+def _declared(seen: OnnxNode, schema: OpSchema, index: int) -> DType | None:
+    """Return the type of an output that an input of a narrow type determines."""
+    formal: Any = schema.outputs[min(index, len(schema.outputs) - 1)]
+    for number, value in enumerate(seen.inputs):
+        of: Any = schema.inputs[min(number, len(schema.inputs) - 1)]
+        if value is not None and of.type_str == formal.type_str and value.type.dtype in NARROW:
+            return value.type.dtype
+    return None
