@@ -1,0 +1,136 @@
+"""Loop and Scan against ONNX Runtime, through the whole import."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import glowmcu.ops  # noqa: F401  registers the importers
+from glowmcu.errors import InvalidModelError, UnsupportedError
+from glowmcu.frontend import load
+from glowmcu.graph.evaluate import evaluate
+
+Array = np.ndarray[Any, Any]
+STEP = "body = g (int64 i, bool c, float[2] v) => (bool d, float[2] w{outputs}) {{ {text} }}"
+
+
+def model(text: str, opset: int = 17) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> graph {text}')
+
+
+def check(proto: onnx.ModelProto, **feeds: Array) -> None:
+    graph = load(proto).graph
+    expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)
+    found = evaluate(graph, feeds)
+    for name, right in zip(graph.output_names, expected, strict=True):
+        assert found[name].dtype == right.dtype
+        np.testing.assert_allclose(found[name], right, rtol=1e-6)
+
+
+def loop(text: str, trips: str = "m", condition: str = "", outputs: str = "") -> onnx.ModelProto:
+    """Return a Loop that carries x; `text` makes d and w, and s where that is a scan output."""
+    results = ("y", "z")[: 1 + bool(outputs)]
+    body = STEP.format(outputs=f", {outputs}" if outputs else "", text=text)
+    shapes = ", ".join(("float[2] y", "float[N, 2] z")[: len(results)])
+    return model(
+        f"(float[2] x, float limit) => ({shapes}) <int64 m = {{5}}, bool never = {{0}}> "
+        f"{{ {', '.join(results)} = Loop<{body}>({trips}, {condition}, x) }}"
+    )
+
+
+X = np.array([1.5, -2.0], np.float32)
+LIMIT = np.array(9.0, np.float32)
+ADD = "d = Identity(c) f = Cast<to = 1>(i) w = Add(v, f)"
+UNTIL = "w = Add(v, v) t = ReduceSum<keepdims = 0>(w) a = Abs(t) d = Less(a, limit)"
+
+
+def test_trip_count() -> None:
+    check(loop(ADD), x=X, limit=LIMIT)
+
+
+def test_scan_outputs() -> None:
+    check(loop(f"{ADD} s = Mul(v, v)", outputs="float[2] s"), x=X, limit=LIMIT)
+
+
+def test_no_iterations() -> None:
+    check(loop(f"{ADD} s = Mul(v, v)", condition="never", outputs="float[2] s"), x=X, limit=LIMIT)
+
+
+def test_condition_known_at_compile_time_ends_the_loop() -> None:
+    text = "three = Constant<value_int = 3>() d = Less(i, three) w = Add(v, v)"
+    check(loop(text, trips=""), x=X, limit=LIMIT)
+
+
+@pytest.mark.parametrize("limit", [0.0, 2.0, 9.0, 1e9])
+def test_condition_known_at_run_time_stops_the_changes(limit: float) -> None:
+    check(loop(UNTIL), x=X, limit=np.array(limit, np.float32))
+
+
+def test_condition_known_at_run_time_needs_a_bound() -> None:
+    with pytest.raises(UnsupportedError, match="there is no bound on the iterations"):
+        load(loop(UNTIL, trips=""))
+
+
+def test_number_of_rows_must_be_known() -> None:
+    with pytest.raises(UnsupportedError, match="an output's shape, is known at run time only"):
+        load(loop(f"{UNTIL} s = Mul(v, v)", outputs="float[2] s"))
+
+
+def test_endless_loops_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="its iterations have more than 4096 nodes"):
+        load(loop("d = Identity(c) w = Identity(v)", trips=""))
+
+
+def test_trip_count_known_at_run_time_is_refused() -> None:
+    text = STEP.format(outputs="", text=ADD)
+    proto = model(f"(float[2] x, int64 n) => (float[2] y) {{ y = Loop<{text}>(n, , x) }}")
+    with pytest.raises(UnsupportedError, match="the trip count is computed at run time") as raised:
+        load(proto)
+    assert raised.value.problems[0].needs == ("n",)
+
+
+def test_nested_loops_see_what_is_around() -> None:
+    inner = "body = h (int64 j, bool e, float[2] p) => (bool e2, float[2] q) {{ {} }}".format(
+        "e2 = Identity(e) o = Mul(p, x) q = Add(o, v)"
+    )
+    text = f"two = Constant<value_int = 2>() d = Identity(c) w = Loop<{inner}>(two, , v)"
+    check(loop(text), x=X, limit=LIMIT)
+
+
+SCAN = (
+    "body = g (float[2] v, float[2] x) => (float[2] w, float[2] y) { w = Add(v, x) y = Mul(w, w) }"
+)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape", "result"),
+    [
+        ("", (4, 2), (4, 2)),
+        ("scan_input_directions = [1]", (4, 2), (4, 2)),
+        ("scan_output_directions = [1]", (4, 2), (4, 2)),
+        ("scan_input_axes = [1]", (2, 4), (4, 2)),
+        ("scan_output_axes = [1]", (4, 2), (2, 4)),
+        ("scan_input_axes = [-1], scan_output_axes = [-1]", (2, 4), (2, 4)),
+    ],
+)
+def test_scan(attributes: str, shape: tuple[int, ...], result: tuple[int, ...]) -> None:
+    options = ", ".join(filter(None, ["num_scan_inputs = 1", attributes, SCAN]))
+    proto = model(
+        f"(float[2] s, float[{shape[0]}, {shape[1]}] x) => "
+        f"(float[2] t, float[{result[0]}, {result[1]}] y) {{ t, y = Scan<{options}>(s, x) }}"
+    )
+    check(proto, s=X, x=np.arange(8, dtype=np.float32).reshape(shape))
+
+
+def test_body_that_does_not_fit() -> None:
+    with pytest.raises(InvalidModelError, match="the body of Scan has 2 inputs and 2 outputs"):
+        load(
+            model(
+                "(float[2] s, float[4, 2] x) => (float[2] t) "
+                f"{{ t = Scan<num_scan_inputs = 1, {SCAN}>(s, x) }}"
+            )
+        )
