@@ -18,6 +18,7 @@ from glowmcu.ops._overlap import (
     within_rows,
 )
 from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
+from glowmcu.ops._winograd import WINOGRAD_DSP
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 
@@ -167,6 +168,7 @@ class ConvS8(WindowInstruction):
 
     kernels = (
         *CONV_DSP,
+        *WINOGRAD_DSP,
         Kernel(
             "gm_conv2d_s8",
             accepts=_by_rows,

@@ -12,6 +12,7 @@ import numpy as np
 from kernel_program import PRELUDE, SANITIZE, STRICT, literal
 
 import glowmcu.ops  # noqa: F401 - registers the cards
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
 from glowmcu.emit.emitter import ModelInfo, _render, emit
 from glowmcu.emit.unit import CodeUnit
@@ -30,25 +31,7 @@ from glowmcu.resources import folder
 from glowmcu.targets.kernel import Kernel, no_scratch
 from glowmcu.targets.target import target
 
-_ACLE = """
-#include <stdint.h>
-typedef uint32_t int8x4_t;
-typedef uint32_t int16x2_t;
-typedef uint32_t uint8x4_t;
-static inline int32_t lane_low(uint32_t v) { return (int16_t)(v & 0xFFFFU); }
-static inline int32_t lane_high(uint32_t v) { return (int16_t)(v >> 16); }
-static inline uint32_t __sxtb16(uint32_t v)
-{
-    const uint32_t low = (uint32_t)(int32_t)(int8_t)(v & 0xFFU) & 0xFFFFU;
-    return low | (uint32_t)(int32_t)(int8_t)(v >> 16 & 0xFFU) << 16;
-}
-static inline int32_t __smlad(uint32_t a, uint32_t b, int32_t sum)
-{
-    const int32_t low = lane_low(a) * lane_low(b);
-    const int32_t high = lane_high(a) * lane_high(b);
-    return (int32_t)((uint32_t)sum + (uint32_t)low + (uint32_t)high);
-}
-"""
+SUPPORT = Path(__file__).resolve().parent.parent / "support"
 
 
 @dataclass(frozen=True)
@@ -174,11 +157,10 @@ def run_twins(
     text += f'\nint main(int n, char **v)\n{{\n    in = n > 1 ? fopen(v[1], "rb") : NULL;\n{main}\n'
     (place / "main.c").write_text(text + "    return 0;\n}\n")
     (place / "data.bin").write_bytes(data)
-    (place / "arm_acle.h").write_text(_ACLE)
     root = folder("runtime_c")
     sources = [root / "src" / "arm_dsp" / f"{s}.c" for s in plain]
     command = [compiler, *STRICT, "-Wno-unused-function", *SANITIZE, "-O0", "-DGM_NO_ASM"]
-    command += ["-D__ARM_FEATURE_DSP", f"-I{place}", f"-I{root / 'core'}"]
+    command += ["-D__ARM_FEATURE_DSP", f"-I{SUPPORT / 'fake_acle'}", f"-I{root / 'core'}"]
     command += [f"-I{root / 'src' / 'arm_dsp'}", place / "main.c", *sources, "-o", place / "run"]
     built = subprocess.run([*command, "-lm"], capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stderr[-4000:]
@@ -194,13 +176,19 @@ def run_twins(
     return found
 
 
-def unit_of(step: Step, symbol: str, optimize: Any = "balanced") -> CodeUnit:
+def unit_of(step: Step, symbol: str) -> CodeUnit:
     """Return the network of one step for a Cortex-M4 with the kernel `symbol`."""
     processor = target("cortex-m4")
-    function = select_kernels(step.function, processor, optimize)
+    chosen = kernel_of(step, symbol)
+    assert chosen
+    (index,) = (n for n, i in enumerate(step.function.instructions) if i is step.instruction)
+    instructions = list(select_kernels(step.function, processor).instructions)
+    size = chosen.scratch(step.instruction)
+    scratch = Buffer("scratch", TensorType(dtypes.U8, (size,)), "scratch") if size else None
+    instructions[index] = replace(step.instruction, kernel=chosen, scratch=scratch)  # type: ignore[type-var]
+    function = replace(step.function, instructions=tuple(instructions))
     for item in FUNCTION_PASSES:
         function = item.run(function)
-    assert symbol in {i.kernel.symbol for i in function.instructions if i.kernel}, step.instruction
     options = Options(name=step.label)
     info = ModelInfo(step.label)
     return emit(function, plan(function, processor.align), processor, options, info)
