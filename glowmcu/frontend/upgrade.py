@@ -16,7 +16,7 @@ def upgraded(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
         return model
     try:
         converted = version_converter.convert_version(model, OLDEST_OPSET)
-    except (RuntimeError, ValueError, TypeError) as error:
+    except Exception as error:  # the converter raises anything on a malformed model
         raise UnsupportedError(
             f"the model uses opset {opset}, and ONNX cannot convert it to {OLDEST_OPSET}",
             why=str(error).splitlines()[0] if str(error) else "",
