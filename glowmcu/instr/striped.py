@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -26,6 +26,7 @@ def height(buffer: Buffer) -> int:
     return buffer.type.shape[1]
 
 
+@lru_cache(maxsize=4096)
 def row_bytes(buffer: Buffer) -> int:
     """Return the bytes of a row of an image."""
     return buffer.nbytes // height(buffer)

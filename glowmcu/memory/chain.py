@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
@@ -61,6 +62,7 @@ def scan_form(instruction: Instruction, offered: Offered) -> Instruction | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _has_rows(instruction: Instruction) -> bool:
     """Tell whether all run-time operands are images of one sample, the inputs with windows."""
     windows = instruction.windows()

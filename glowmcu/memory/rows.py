@@ -10,7 +10,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.striped import Interval, Striped
+from glowmcu.instr.striped import Interval, Striped, row_bytes
 
 
 @dataclass
@@ -109,22 +109,18 @@ class RowLives:
         index, row = self.striped.steps[step]
         member = self.striped.members[index]
         dying = 0
-        full = -_row(member.y)
+        full = -row_bytes(member.y)
         for _, x, rows in member.reads(row):
             promised = member.forbidden(x.root)
-            if promised != ((full, _row(x)),) and member.form != "scan":
-                dying += len(rows) * _row(x)
-        return min(dying, _row(member.y))
+            if promised != ((full, row_bytes(x)),) and member.form != "scan":
+                dying += len(rows) * row_bytes(x)
+        return min(dying, row_bytes(member.y))
 
 
 @lru_cache(maxsize=64)
 def row_lives(striped: Striped) -> RowLives:
     """Return the lives of a chain's rows, computed once."""
     return RowLives(striped)
-
-
-def _row(buffer: Buffer) -> int:
-    return buffer.nbytes // buffer.type.shape[1]
 
 
 def _collect(striped: Striped) -> dict[Buffer, _Pieces]:

@@ -24,7 +24,7 @@ Finish = Callable[[Function], Function]
 _LONGEST = 24
 _CYCLES_PER_STEP = 100
 _CYCLES_PER_POINTER = 20
-_CYCLES_PER_MAC = 5.0
+_CYCLES_PER_MAC = 3.1
 _CYCLES_PER_ELEMENT = 10.0
 LITTLE = 0.05
 """The part of its time that a network may lose for a smaller arena."""
@@ -44,11 +44,15 @@ class Goal:
 
 @dataclass
 class _Edge:
-    """Instructions [first, last) run as one: bytes are a lower bound until they are `known`."""
+    """Instructions [first, last) run as one: bytes are a lower bound until they are `known`.
+
+    plain  one instruction as it is, not row by row
+    """
 
     first: int
     last: int
     nbytes: int
+    plain: bool = False
     level: int = 0
     cost: float = 0.0
     instruction: Instruction | None = None
@@ -82,19 +86,23 @@ class Stripes:
     offered: Offered
     cost: Cost
     finish: Finish
-    edges: dict[tuple[int, int], _Edge] = field(default_factory=dict)
+    edges: list[list[_Edge]] = field(default_factory=list)
     spans: Lifetimes = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.spans = lifetimes(self.function)
         count = len(self.function.instructions)
         able = [self._is_able(n) for n in range(count)]
+        self.edges = [[] for _ in range(count + 1)]
         for first in range(count):
+            nbytes = max(self._live(first), self._live(first + 1))
+            self.edges[first + 1].append(_Edge(first, first + 1, nbytes, plain=True))
             for last in range(first + 1, min(count, first + _LONGEST) + 1):
-                if last > first + 1 and not all(able[first:last]):
+                if not all(able[first:last]):
                     break
                 nbytes = max(self._live(first), self._live(last))
-                self.edges[first, last] = _Edge(first, last, nbytes)
+                least = float(_CYCLES_PER_STEP * (last - first))
+                self.edges[last].append(_Edge(first, last, nbytes, cost=least))
 
     def search(self, goal: Goal) -> Striping:
         """Return the best way found for a goal; for a limit that none meets, the smallest."""
@@ -148,7 +156,7 @@ class Stripes:
             if not unknown:
                 return path
             for edge in unknown:
-                self._learn(edge, peak)
+                self._learn(edge)
 
     def _best(self, peak: int | None) -> list[_Edge]:
         """Return the path of least peak, or the cheapest one of those below a peak."""
@@ -157,11 +165,8 @@ class Stripes:
         source: list[_Edge | None] = [None] * (count + 1)
         for last in range(1, count + 1):
             best[last] = (float("inf"), float("inf"))
-            for first in range(max(0, last - _LONGEST), last):
-                edge = self.edges.get((first, last))
-                if edge is None:
-                    continue
-                one, two = best[first]
+            for edge in self.edges[last]:
+                one, two = best[edge.first]
                 if peak is None:
                     found = (max(one, edge.nbytes), two + edge.last - edge.first)
                 else:
@@ -177,10 +182,9 @@ class Stripes:
             at = edge.first
         return path[::-1]
 
-    def _learn(self, edge: _Edge, peak: int) -> None:
+    def _learn(self, edge: _Edge) -> None:
         """Find out more about an edge: first a better bound, then what it takes."""
-        alone = edge.last == edge.first + 1
-        if edge.level == 0 and not alone:
+        if edge.level == 0 and not edge.plain:
             striped = self._striped(edge, lean=True)
             edge.level = 1
             if striped is None:
@@ -195,18 +199,19 @@ class Stripes:
             found = self._place(edge, instruction), self._cost(instruction)
             if best is None or found < best:
                 best, edge.instruction = found, instruction
-            if best[0] <= max(edge.nbytes, peak if best[1] == 0 else 0):
+            if best[0] <= edge.nbytes:
                 break
         edge.level = 2
         edge.nbytes, edge.cost = best if best is not None else (_NO_LIMIT, 0.0)
 
     def _ways(self, edge: _Edge) -> Iterator[Instruction]:
-        if edge.last == edge.first + 1:
+        if edge.plain:
             instruction = self.function.instructions[edge.first]
             yield instruction
             turned = instruction.turned()
             if turned is not None:
                 yield turned
+            return
         for descending in (False, True):
             for lean in (False, True):
                 striped = self._striped(edge, lean=lean, descending=descending)
@@ -246,8 +251,17 @@ class Stripes:
         extra: float = _CYCLES_PER_STEP * len(instruction.steps)
         for member in instruction.members:
             extra += _CYCLES_PER_POINTER * member.count * _pointers(member)
-            extra += self.cost(member.instruction) - self.cost(self._original(member))
+            extra += self._member_cost(member) - self.cost(self._original(member))
         return max(extra, 1.0)
+
+    def _member_cost(self, member: Member) -> float:
+        kernel = member.instruction.kernel
+        if member.form == "call" and kernel is not None and kernel.cycles is not None:
+            return member.count * kernel.cycles(member.small)
+        if member.form == "row" and kernel is not None and kernel.row is not None:
+            if kernel.row.cycles is not None:
+                return kernel.row.cycles(member.instruction)
+        return _by_products(member.instruction)
 
     def _original(self, member: Member) -> Instruction:
         y = member.y
@@ -270,6 +284,7 @@ class Stripes:
         chosen = {
             (e.first, e.last): e.instruction for e in path if isinstance(e.instruction, Striped)
         }
+        edges = {(e.first, e.last): e for e in path}
         peak = max(edge.nbytes for edge in path)
         best = self._finished(dict(chosen))
         for key in [*chosen, *chosen]:
@@ -278,7 +293,7 @@ class Stripes:
             current = chosen[key]
             assert isinstance(current, Striped)
             lean = all(m.form != "call" or m.scratch is None for m in current.members)
-            edge = self.edges[key]
+            edge = edges[key]
             turned = self._striped(edge, lean=lean, descending=not current.descending)
             if turned is not None:
                 found = self._finished({**chosen, key: turned})
@@ -303,6 +318,8 @@ def stripe(
     def offered(kernel: Kernel, instruction: Instruction) -> bool:
         return kernel.requires <= machine.capabilities and not kernel.accepts(instruction)
 
+    if not function.instructions:
+        return function
     if options.ram_limit is not None and options.optimize != "size":
         goal = Goal(options.ram_limit)
     elif options.optimize == "speed":
@@ -322,5 +339,9 @@ def cycles(instruction: Instruction) -> float:
     kernel = instruction.kernel
     if kernel is not None and kernel.cycles is not None:
         return kernel.cycles(instruction)
+    return _by_products(instruction)
+
+
+def _by_products(instruction: Instruction) -> float:
     written = sum(b.type.numel for b in instruction.outputs())
     return _CYCLES_PER_MAC * instruction.macs + _CYCLES_PER_ELEMENT * written

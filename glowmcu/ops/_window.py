@@ -175,6 +175,17 @@ class WindowInstruction(Instruction):
             return None
         return replace(self, height=high - low, out_height=1, pad_top=low - first)
 
+    def whole_windows(self) -> Pair:
+        """Return how many rows and columns of the output see no padding."""
+        window = self.window
+        found = []
+        for axis in (0, 1):
+            span = extent(window.kernel[axis], window.dilations[axis])
+            starts = range(-window.pads[axis], window.reach(axis), window.strides[axis])
+            places = list(starts)[: window.output[axis]]
+            found.append(sum(0 <= s and s + span <= window.size[axis] for s in places))
+        return found[0], found[1]
+
     def ring_in_place(self, out_pixel: int, in_pixel: int) -> bool:
         """Tell whether a kernel that keeps a ring of padded rows may write y where x lies.
 

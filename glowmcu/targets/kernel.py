@@ -62,11 +62,13 @@ class RowKernel:
     symbol   void SYMBOL(params, y, row number, rows of x, constants, scratch); files as for Kernel
     scratch  bytes of scratch that one call needs; of a running sum, what it keeps between calls
     overlap  how a row of the output may lie over a row of the input that is needed no more
+    cycles   estimated cycles of all rows together; None: unknown
     """
 
     symbol: str
     scratch: Callable[[Any], int] = no_scratch
     overlap: Callable[[Any], tuple[Overlap, ...]] = no_overlaps
+    cycles: Callable[[Any], float] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Kernel:
     """One implementation.
 
     symbol    C function; its header (struct, prototype, always-inline core) is
-              runtime_c/core/SYMBOL.h, its out-of-line instance runtime_c/src/FOLDER/SYMBOL.c
+              runtime_c/core/SYMBOL.h, its out-of-line instance runtime_c/src/FOLDER/SYMBOL.c;
+              an absolute FOLDER has both files: those of a kernel that is not glowmcu's
     requires  capabilities of the target, see targets.target
     accepts   "" when the kernel can do this instruction, else the reason why not
     scratch   bytes of scratch, 4-byte aligned, planned in the arena

@@ -9,6 +9,28 @@
 extern "C" {
 #endif
 
+/* What `count` values of padding add: returns the weights that follow. */
+GM_INLINE const int8_t *gm_conv2d_s8_padding(int32_t acc[4], int32_t count, int32_t fill,
+                                             const int8_t *w)
+{
+    int32_t a = 0;
+    int32_t b = 0;
+    int32_t c = 0;
+    int32_t d = 0;
+    for (int32_t k = 0; k < count; k++) {
+        a += w[0];
+        b += w[1];
+        c += w[2];
+        d += w[3];
+        w += 4;
+    }
+    acc[0] += a * fill;
+    acc[1] += b * fill;
+    acc[2] += c * fill;
+    acc[3] += d * fill;
+    return w;
+}
+
 /* All channels of one pixel whose window reaches out of the image. The window starts at pixel
  * `first` of the rows. */
 GM_OUTLINE void gm_conv2d_s8_edge(const gm_conv2d_s8_t *p, int8_t *y, const void *const *rows,
@@ -16,27 +38,36 @@ GM_OUTLINE void gm_conv2d_s8_edge(const gm_conv2d_s8_t *p, int8_t *y, const void
                                   const int32_t *multiplier)
 {
     const int32_t pitch = p->groups * p->channels;
+    const int32_t channels = p->channels;
     for (int32_t g = 0; g < p->groups; g++) {
         for (int32_t n = 0; n < p->out_channels; n += 4) {
             const int32_t last = p->out_channels - n;
-            int32_t a[4] = {bias[0], bias[1], bias[2], bias[3]};
+            int32_t acc[4] = {bias[0], bias[1], bias[2], bias[3]};
             for (int32_t i = 0; i < p->kernel_height; i++) {
                 const int8_t *row = (const int8_t *)rows[i];
+                if (!row) {
+                    w = gm_conv2d_s8_padding(acc, p->kernel_width * channels, p->fill, w);
+                    continue;
+                }
+                int32_t x = first;
                 for (int32_t j = 0; j < p->kernel_width; j++) {
-                    const int32_t x = first + j * p->dilation_width;
-                    const int inside = row && x >= 0 && x < p->width;
-                    const int32_t at = x * pitch + g * p->channels;
-                    for (int32_t k = 0; k < p->channels; k++) {
-                        const int32_t u = inside ? row[at + k] : p->fill;
-                        a[0] += u * w[0];
-                        a[1] += u * w[1];
-                        a[2] += u * w[2];
-                        a[3] += u * w[3];
-                        w += 4;
+                    if (x < 0 || x >= p->width) {
+                        w = gm_conv2d_s8_padding(acc, channels, p->fill, w);
+                    } else {
+                        const int8_t *u = row + x * pitch + g * channels;
+                        for (int32_t k = 0; k < channels; k++) {
+                            const int32_t v = u[k];
+                            acc[0] += v * w[0];
+                            acc[1] += v * w[1];
+                            acc[2] += v * w[2];
+                            acc[3] += v * w[3];
+                            w += 4;
+                        }
                     }
+                    x += p->dilation_width;
                 }
             }
-            gm_conv2d_s8_store(p, y, last, a, multiplier);
+            gm_conv2d_s8_store(p, y, last, acc, multiplier);
             y += last < 4 ? last : 4;
             bias += 4;
             multiplier += 4;

@@ -56,6 +56,9 @@ GM_INLINE void gm_depthwise_s8_rows_core(const gm_depthwise_s8_t *p, int8_t *y, 
         } else if (ox + 3 < p->out_width && first + 3 * p->stride_width + span <= p->width) {
             gm_depthwise_s8_pixels(p, 4, y, rows, first * n, w, bias, multiplier);
             pixels = 4;
+        } else if (ox + 2 < p->out_width && first + 2 * p->stride_width + span <= p->width) {
+            gm_depthwise_s8_pixels(p, 3, y, rows, first * n, w, bias, multiplier);
+            pixels = 3;
         } else {
             gm_depthwise_s8_pixels(p, 1, y, rows, first * n, w, bias, multiplier);
         }
