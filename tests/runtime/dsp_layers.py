@@ -34,7 +34,8 @@ M4 = target("cortex-m4")
 class Layer:
     """One convolution or dense layer.
 
-    weights: random; extreme, all 127 or -127; even, odd, both: these, and -128 in such channels.
+    weights: random; small; extreme, all 127 or -127; even, odd, both: these, and -128 in such
+             channels.
     """
 
     x: tuple[int, ...]
@@ -67,6 +68,8 @@ def dense(rows: int, inner: int, cols: int, **fields: Any) -> Layer:
 def _weights(layer: Layer, rng: Any) -> Array:
     if layer.weights == "random":
         return rng.integers(-127, 128, layer.w).astype(np.int8)
+    if layer.weights == "small":
+        return rng.integers(-1, 2, layer.w).astype(np.int8)
     found = np.where(rng.integers(0, 4, layer.w) > 0, 127, -127).astype(np.int8)
     if layer.weights in ("even", "both"):
         found[0::2, ..., 0] = -128
@@ -89,7 +92,8 @@ def function_of(layer: Layer, seed: int) -> Function:
     bias_type = TensorType(
         dtypes.I32, (len(sw),), Quant(tuple(sx * s for s in sw), (0,) * len(sw), 0)
     )
-    bias = constant("b", rng.integers(-9999, 9999, len(sw)).astype(np.int32), bias_type)
+    limit = 30 if layer.weights == "small" else 9999
+    bias = constant("b", rng.integers(-limit, limit, len(sw)).astype(np.int32), bias_type)
     op: Op = (
         Dense(layer.clamp)
         if layer.is_dense

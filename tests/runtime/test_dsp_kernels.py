@@ -50,12 +50,16 @@ LAYERS = [
     conv((1, 3, 100), 6),
     conv((3, 1, 256), 7, weights="extreme"),
     conv((2, 2, 66), 17),
-    conv((2, 3, 28), 8, scale=24.0),
-    conv((3, 3, 40), 9, scale=24.0, clamp=(-1.0, 1.5)),
+    conv((2, 3, 28), 8),
+    conv((3, 3, 40), 9, clamp=(-1.0, 1.5)),
     conv((3, 5, 16), 8, clamp=(0.0, 2.0)),
     conv((3, 3, 20), 8, weights="even"),
     conv((3, 3, 21), 6, weights="odd"),
     conv((3, 3, 4), 4, batch=3),
+    conv((3, 5, 8), 8, weights="small", scale=900.0),
+    conv((3, 3, 10), 5, weights="small", scale=900.0),
+    conv((4, 5, 3), 5, 2, weights="small", scale=900.0),
+    dense(2, 11, 6, weights="small", scale=900.0),
     # windows: odd and even widths, strides, channels that make odd rows, tall windows, loops
     conv((6, 6, 3), 8, 3, **SAME),
     conv((7, 7, 3), 9, 3, **TWO),
@@ -72,7 +76,7 @@ LAYERS = [
     conv((17, 2, 1), 3, (16, 1), pads=(0, 0, 3, 0)),
     conv((3, 4, 9), 3, 3, **SAME, weights="odd", clamp=(-3.0, 3.0), zero_point=-128),
     conv((6, 5, 6), 4, 5, pads=(2, 2, 2, 2), zero_point=127),
-    conv((1, 20, 40), 6, (1, 3), pads=(0, 1, 0, 1), scale=24.0),
+    conv((1, 20, 40), 6, (1, 3), pads=(0, 1, 0, 1)),
     conv((5, 5, 24), 4, 4),
     # dense
     dense(1, 64, 12),
@@ -80,7 +84,7 @@ LAYERS = [
     dense(3, 9, 7),
     dense(1, 1, 1),
     dense(2, 130, 2, weights="extreme"),
-    dense(1, 67, 5, scale=24.0, clamp=(-2.0, 2.0)),
+    dense(1, 67, 5, clamp=(-2.0, 2.0)),
     dense(1, 128, 6, weights="even"),
 ]
 
