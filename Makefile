@@ -8,7 +8,7 @@ BIN := .venv/bin
 PACKAGES := gcc g++ gcc-multilib libc6-dev clang clang-format cmake python3-venv \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc
-C_FILES = $(shell find runtime_c boards tests/c -name '*.[ch]')
+C_FILES = $(shell find runtime_c boards examples tests/c -name '*.[ch]')
 
 .PHONY: demo test lint test-c test-python setup clean
 
@@ -22,7 +22,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	@if command -v clang-format > /dev/null || test -n "$(CI)"; then \
-		echo "clang-format --dry-run -Werror (runtime_c boards tests/c)"; \
+		echo "clang-format --dry-run -Werror (runtime_c boards examples tests/c)"; \
 		clang-format --dry-run -Werror $(C_FILES); \
 	else echo "lint: clang-format is not installed, C is not checked"; fi
 

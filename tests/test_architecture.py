@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("targets",),
     ("core",),
 )
-FOR_ALL = {"errors", "options", "resources", ""}
+FOR_ALL = {"errors", "options", "resources", "plugins", ""}
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 FORBIDDEN = {"emit": {"ops", "graph"}, "memory": {"ops", "graph"}}
 

@@ -56,6 +56,14 @@ class Fixed(click.ParamType[Any]):
         return self.fail(f"'{value}' is not of the form NAME=16000", param, ctx)
 
 
+def _load_plugins(_context: Any, _option: Any, files: tuple[Path, ...]) -> None:
+    if files:
+        from glowmcu.plugins import load_plugin
+
+        for file in files:
+            load_plugin(file)
+
+
 def model_options(function: F) -> F:
     """Add the options that every command which compiles a model takes."""
     options = [
@@ -135,6 +143,18 @@ def model_options(function: F) -> F:
             is_flag=True,
             help="Add NAME_self_test(): one sample (the first of --calibration, or any), checked"
             " layer by layer.",
+        ),
+        click.option(
+            "--plugin",
+            "plugins",
+            type=click.Path(path_type=Path),
+            multiple=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_load_plugins,
+            metavar="FILE.py",
+            help="Python file with operators or kernels of your own, see docs/plugins.md."
+            " Repeatable.",
         ),
         click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
     ]

@@ -63,7 +63,7 @@ def emit(
         "slots": (*inputs, *outputs),
         "size": size,
         "align": align,
-        "kernel_headers": [n for n in code.includes if n.startswith("gm_")],
+        "kernel_headers": _kernel_headers(code),
         "infinite_weights": any(_INFINITE.search(t) for a in code.arrays for t in a.lines),
         "library_headers": [n for n in headers if n != "string.h"],
         "memory_map": report.memory_map(function, plan),
@@ -154,7 +154,7 @@ def _runtime_files(code: view.Code) -> dict[str, str]:
     sources = {f"{k.symbol}.c": root / "src" / k.folder / f"{k.symbol}.c" for k in code.kernels}
     files = {n: p.read_text(encoding="utf-8") for n, p in sorted(sources.items())}
     folders = {k.symbol: k.folder for k in (*code.kernels, *(y.kernel for y in code.layers))}
-    pending = ["gm_types.h", *(n for n in code.includes if n.startswith("gm_"))]
+    pending = ["gm_types.h", *_kernel_headers(code)]
     pending += [n for text in files.values() for n in _own_includes(text)]
     headers: dict[str, str] = {}
     while pending:
@@ -163,6 +163,12 @@ def _runtime_files(code: view.Code) -> dict[str, str]:
             headers[header] = _header(root, header, folders).read_text(encoding="utf-8")
             pending += _own_includes(headers[header])
     return {**files, **dict(sorted(headers.items()))}
+
+
+def _kernel_headers(code: view.Code) -> list[str]:
+    """Return the headers that are not of the C library; kernels of users need no gm_ in front."""
+    kernels = {f"{k.symbol}.h" for k in (*code.kernels, *(y.kernel for y in code.layers))}
+    return [n for n in code.includes if n.startswith("gm_") or n in kernels]
 
 
 def _own_includes(text: str) -> list[str]:
@@ -187,7 +193,8 @@ _INFINITE = re.compile("INFINITY|NAN")
 
 def _library_headers(code: view.Code, runtime: dict[str, str]) -> list[str]:
     """Return the C library headers that NAME.c includes itself."""
-    found = [n for n in code.includes if not n.startswith("gm_")]
+    own = _kernel_headers(code)
+    found = [n for n in code.includes if n not in own]
     literals_used = " ".join(v for s in code.structs for _, v in s.members)
     text = "\n".join(f.text for f in code.functions) + literals_used
     if _MATH.search(text):

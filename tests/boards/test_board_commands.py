@@ -58,7 +58,7 @@ def test_firmware_of_a_model_is_for_the_core_of_the_board(
     image = tmp_path / "digits.elf"
     status, said = run(capsys, "firmware", MODEL, "--board", "mps2-an386", "-o", str(image), *INT8)
     assert status == 0, said
-    command = said.split("to run it: ")[1].split()
+    command = said.split("to run it: ")[1].splitlines()[0].split()
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0
     assert "digits: passed" in done.stdout + done.stderr
