@@ -38,7 +38,8 @@ def real_weights(node: OnnxNode, index: int, axis: int) -> Value:
     """Return the real numbers of constant weights at `index`, scales per tensor or along `axis`."""
     weights = node.const(index, "the weights")
     scale, zero = node.const(index + 1, "a scale"), node.const(index + 2, "a zero point")
-    assert weights is not None and scale is not None
+    if weights is None or scale is None:
+        node.fail("the weights or their scale are missing")
     scales = tuple(float(s) for s in scale.reshape(-1))
     zeros = np.zeros(len(scales)) if zero is None else zero.reshape(-1)
     points = tuple(int(z) for z in np.broadcast_to(zeros, (len(scales),)))
