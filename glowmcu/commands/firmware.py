@@ -26,8 +26,16 @@ _board = click.option("--board", "board_name", required=True, metavar="NAME", he
     metavar="FILE.elf",
     help="The image; .bin and .hex go beside it.  [NAME.elf]",
 )
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep sources, startup, linker script and a Makefile there; without -o build nothing.",
+)
 @model_options
-def firmware(source: Path, board_name: str, output: Path | None, **values: Any) -> None:
+def firmware(
+    source: Path, board_name: str, output: Path | None, project: Path | None, **values: Any
+) -> None:
     """Build a firmware image that tests a network on its board.
 
     The image runs the network's self-test and says by semihosting whether every layer gives what
@@ -39,10 +47,16 @@ def firmware(source: Path, board_name: str, output: Path | None, **values: Any) 
     from glowmcu.targets.board import board as find_board
     from glowmcu.targets.board import need_startup
     from glowmcu.verify.deliver import deliver
+    from glowmcu.verify.firmware import firmware as firmware_project
 
     on = find_board(board_name)
     need_startup(on)
     unit = unit_for_board(values, source, on, self_test=True)
+    if project is not None:
+        firmware_project(unit, on).write(project)
+        if output is None:
+            out.print(f"written to {project}: `make` builds the image there", markup=False)
+            return
     place = output or Path(f"{unit.name}.elf")
     with progress(values["quiet"]) as report:
         report(f"building for {on.name}")
