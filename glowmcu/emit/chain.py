@@ -108,9 +108,10 @@ class _Chain:
         kernel = member.instruction.kernel
         assert kernel is not None
         called = Kernel(called_symbol(member), folder=kernel.folder)
+        rendered = _rendered(member, kernel)
         label = f"{self.index}_{number}"
         params: tuple[str, ...] = ()
-        if member.form != "call" or not kernel.template:
+        if rendered is None:
             self.state.includes.setdefault(f"{called.symbol}.h")
             params = self.state.params(label, member_view(member), kernel)
         if member.form == "call":
@@ -125,8 +126,8 @@ class _Chain:
             row = self._row(member.scanned, "r")
             found = self._row_call(label, member, kernel.scan, ("const void *x", row))
         typed, passed = zip(*found, strict=True)
-        if member.form == "call" and kernel.template:
-            function = self.state.template(label, member.small, kernel)
+        if rendered is not None:
+            function = self.state.template(label, member_view(member), rendered)
         elif (self.index, number) in self.state.specialised:
             function = self.state.constant_copy(label, called.symbol, params, typed)
         else:
@@ -178,6 +179,16 @@ class _Chain:
         if member.scratch is None:
             return "NULL"
         return f"AT({address(member.scratch, self.state.plan)})"
+
+
+def _rendered(member: Member, kernel: Kernel) -> Kernel | None:
+    """Return the kernel whose template renders what a member's steps call, if one does."""
+    if member.form == "call":
+        return kernel if kernel.template else None
+    row = kernel.row if member.form == "row" else None
+    if row is None or row.template is None:
+        return None
+    return Kernel(row.symbol, folder=kernel.folder, template=row.template, view=row.view)
 
 
 def _by_pointer(member: Member) -> list[RowWindow]:

@@ -178,6 +178,7 @@ def _own_includes(text: str) -> list[str]:
 def _header(root: Path, name: str, folders: dict[str, str]) -> Path:
     places = [root / "core" / name]
     places += [root / "src" / f / name for f in dict.fromkeys(folders.values())]
+    places += sorted((root / "src").glob(f"*/{name}"))  # rows of chains name no folder
     for place in places:
         if place.is_file():
             return place

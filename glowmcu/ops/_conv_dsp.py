@@ -20,7 +20,7 @@ from glowmcu.ops._raw_product import (
 )
 from glowmcu.ops._window import MAX_ROWS
 from glowmcu.options import Optimize
-from glowmcu.targets.kernel import Kernel, Overlap, Packed
+from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.conv2d import ConvS8
@@ -220,6 +220,12 @@ def _direct_cycles(i: ConvS8) -> float:
     return loaded + i.batch * i.out_height * (row + 150)
 
 
+def _rows_cycles(i: ConvS8) -> float:
+    """Return the cycles of all rows where each one expands the rows of its own window."""
+    again = i.out_height * i.kernel_height - i.window.reach(0)
+    return _direct_cycles(i) + i.batch * again * _pitch(i) * 2.2
+
+
 def _direct_flash(i: ConvS8) -> int:
     code = _direct(i).code_bytes(paired=i.out_width > 1, single=i.out_width % 2 == 1)
     return _pack_direct(i)[0].data.nbytes + code + 500
@@ -266,6 +272,14 @@ CONV_DSP = (
         modes=LONG_CODE,
         cycles=_direct_cycles,
         flash=_direct_flash,
+        row=RowKernel(
+            "gm_conv2d_s8_expanded_rows",
+            scratch=_direct_scratch,
+            overlap=lambda _: (Overlap("y", "x", 0, 0),),
+            cycles=_rows_cycles,
+            template="raw_conv_rows.c.j2",
+            view=_direct_view,
+        ),
     ),
 )
 """Kernels of ConvS8, the preferred one first."""

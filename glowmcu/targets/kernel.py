@@ -63,12 +63,15 @@ class RowKernel:
     scratch  bytes of scratch that one call needs; of a running sum, what it keeps between calls
     overlap  how a row of the output may lie over a row of the input that is needed no more
     cycles   estimated cycles of all rows together; None: unknown
+    template renders the function for an instruction with the variables of view; it has no params
     """
 
     symbol: str
     scratch: Callable[[Any], int] = no_scratch
     overlap: Callable[[Any], tuple[Overlap, ...]] = no_overlaps
     cycles: Callable[[Any], float] | None = None
+    template: str | None = None
+    view: Callable[[Any], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
