@@ -28,6 +28,7 @@ from dsp_layers import (
 
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.targets.board import board
+from glowmcu.targets.kernel import RowKernel
 from glowmcu.targets.select import select
 from glowmcu.targets.target import Target
 from glowmcu.verify.board import run_all_on_board
@@ -165,14 +166,31 @@ static void *block(size_t size, int filled)
 """
 
 
-def host_program(cases: list[tuple[Any, Any]]) -> str:
+def calls_of_rows(n: int, i: Any) -> list[str]:
+    """Return C that makes y one row after the other from pointers to rows of x."""
+    row, out = i.width * i.channels, i.out_width * i.out_channels
+    return [
+        f"        for (int32_t r = 0; r < {i.out_height}; r++) {{",
+        f"            const void *rows[{i.kernel_height}];",
+        f"            for (int32_t k = 0; k < {i.kernel_height}; k++) {{",
+        f"                const int32_t at = r * {i.stride_height} - {i.pad_top} + k;",
+        f"                const int inside = at >= 0 && at < {i.height};",
+        f"                rows[k] = inside ? (const int8_t *)x + at * {row} : NULL;",
+        "            }",
+        f"            k{n}((int8_t *)y + r * {out}, r, rows, w, scratch);",
+        "        }",
+    ]
+
+
+def host_program(cases: list[tuple[Any, Any, Any]]) -> str:
     """Return C that runs every kernel on blocks of exactly the sizes that it may touch."""
     texts, body = [], []
-    for n, (instruction, kernel) in enumerate(cases):
+    for n, (instruction, kernel, pack) in enumerate(cases):
+        by_rows = isinstance(kernel, RowKernel)
         template = c_calls._JINJA.get_template(f"instr/{kernel.template}")
         text = template.render(function=f"k{n}", **kernel.view(instruction))
         texts.append(text.replace('#include "gm_raw_product.h"', ""))
-        (packed,) = kernel.pack(instruction)
+        (packed,) = (pack or kernel.pack)(instruction)
         sizes = {
             "x": (instruction.x.nbytes, 1),
             "w": (packed.data.nbytes, 1),
@@ -181,7 +199,8 @@ def host_program(cases: list[tuple[Any, Any]]) -> str:
         }
         body.append("    {")
         body += [f"        void *{k} = block({s}, {f});" for k, (s, f) in sizes.items()]
-        body.append(f"        k{n}(y, x, w, scratch);")
+        whole = [f"        k{n}(y, x, w, scratch);"]
+        body += calls_of_rows(n, instruction) if by_rows else whole
         body.append(f"        fwrite(y, 1, {instruction.y.nbytes}, stdout);")
         body += [f"        free({k});" for k in sizes]
         body.append("    }")
@@ -202,9 +221,11 @@ def test_kernels_stay_in_their_memory(need: Any, tmp_path: Path) -> None:
         feeds = feeds_of(layer, number)[:1]
         for kernel in offered(function):
             assert kernel.pack
-            cases.append((instruction, kernel))
-            data += feeds[0]["x"].tobytes() + kernel.pack(instruction)[0].data.tobytes()
-            expected.append(expected_of(function, feeds)[0])
+            both = [kernel, kernel.row] if kernel.row and layer.x[0] == 1 else [kernel]
+            for one in both:
+                cases.append((instruction, one, kernel.pack))
+                data += feeds[0]["x"].tobytes() + kernel.pack(instruction)[0].data.tobytes()
+                expected.append(expected_of(function, feeds)[0])
     (tmp_path / "main.c").write_text(host_program(cases))
     folders = [RUNTIME / "core", RUNTIME / "src" / "arm_dsp", SUPPORT / "fake_acle"]
     flags = [*c_calls.STRICT, *c_calls.SANITIZE, "-O0", "-D__ARM_FEATURE_DSP=1", "-DGM_NO_ASM"]
@@ -215,7 +236,7 @@ def test_kernels_stay_in_their_memory(need: Any, tmp_path: Path) -> None:
     ran = subprocess.run(["./run"], cwd=tmp_path, input=data, capture_output=True)
     assert ran.returncode == 0, ran.stderr.decode()[:4000]
     place = 0
-    for (_, kernel), want in zip(cases, expected, strict=True):
+    for (_, kernel, _), want in zip(cases, expected, strict=True):
         found = np.frombuffer(ran.stdout, np.int8, want.size, place).reshape(want.shape)
         np.testing.assert_array_equal(found, want, err_msg=kernel.symbol)
         place += want.size
@@ -252,10 +273,10 @@ def test_clang_assembles_every_kernel(need: Any, tmp_path: Path) -> None:
     cases = []
     for number, layer in enumerate(LAYERS):
         function = function_of(layer, number)
-        cases += [(function.instructions[0], kernel) for kernel in offered(function)]
+        cases += [(function.instructions[0], kernel, None) for kernel in offered(function)]
     text = host_program(cases).partition("int main(void)")[0].replace(MAIN, "")
     text = re.sub(r"#include <std(io|lib)\.h>\n", "", text)
-    text = re.sub(r"^static GM_NOINLINE void (k\d+)\(", r"void \1(", text, flags=re.MULTILINE)
+    text = re.sub(r"^static (?:GM_NOINLINE )?void (k\d+)\(", r"void \1(", text, flags=re.MULTILINE)
     (tmp_path / "kernels.c").write_text(text)
     (tmp_path / "string.h").write_text(STRING_H)
     folders = [RUNTIME / "core", RUNTIME / "src" / "arm_dsp", tmp_path]
