@@ -14,6 +14,7 @@ from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out, RowWindow
+from glowmcu.ops._add_dsp import ADD_DSP
 from glowmcu.ops.map import collapse
 from glowmcu.targets.kernel import Kernel
 
@@ -64,7 +65,7 @@ class AddS8(Instruction):
     low: int
     high: int
 
-    kernels = (Kernel("gm_add_s8", core=True),)
+    kernels = (*ADD_DSP, Kernel("gm_add_s8", core=True))
     may_share = (("y", "a"),)
 
     def shares(self) -> tuple[tuple[str, str], ...]:
@@ -145,6 +146,10 @@ def _spread(i: AddS8 | MulS8, a: Array, b: Array) -> tuple[Array, Array]:
     return a.reshape(i.rows, i.cols).astype(np.int64), wide_b
 
 
+_FACTOR_BITS = 23
+"""Bits of a multiplier: 256 times it fits 32 bits, which Arm's DSP extension makes use of."""
+
+
 @dataclass(frozen=True)
 class AddConstants:
     """The numbers of an integer addition, see AddS8."""
@@ -166,7 +171,7 @@ def add_constants(a: Quant, b: Quant, y: Quant, sign: int) -> AddConstants | Non
             round(ratio_a * one), round(ratio_b * one), round((real + 0.5) * one), shift
         )
         bound = 128 * (abs(found.a) + abs(found.b)) + abs(found.offset)
-        if bound < 1 << 31:
+        if bound < 1 << 31 and max(abs(found.a), abs(found.b)) < 1 << _FACTOR_BITS:
             return found
     return None
 

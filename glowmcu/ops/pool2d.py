@@ -11,6 +11,7 @@ from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._overlap import within_rows
+from glowmcu.ops._pool_dsp import AVERAGE_DSP, MAXIMUM_DSP
 from glowmcu.ops._window import MAX_ROWS, Window, WindowInstruction, taps
 from glowmcu.targets.kernel import Kernel, Overlap, RowKernel
 
@@ -83,6 +84,7 @@ class MaxPoolS8(WindowInstruction):
     channels: int
 
     kernels = (
+        *(replace(k, in_place=_in_place) for k in MAXIMUM_DSP),
         Kernel(
             "gm_max_pool_s8",
             core=True,
@@ -168,6 +170,7 @@ class AveragePoolS8(WindowInstruction):
     high: int
 
     kernels = (
+        *(replace(k, in_place=_in_place) for k in AVERAGE_DSP),
         Kernel(
             "gm_average_pool_s8",
             core=True,

@@ -1,0 +1,59 @@
+"""Int8 pools for Arm's DSP extension, four channels at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from glowmcu.targets.kernel import Kernel
+
+if TYPE_CHECKING:
+    from glowmcu.ops.pool2d import AveragePoolS8, MaxPoolS8
+
+_LANE_TAPS = 255
+"""Most int8 values whose sum surely fits an int16 lane."""
+
+
+def _accepts_average(i: AveragePoolS8) -> str:
+    if i.window.padded or i.multipliers != 1:
+        return "is for windows that lie inside the image"
+    return "" if i.channels >= 4 else "is for 4 or more channels"
+
+
+def _accepts_maximum(i: MaxPoolS8) -> str:
+    return "" if i.channels >= 4 else "is for 4 or more channels"
+
+
+def _taps(i: AveragePoolS8 | MaxPoolS8) -> int:
+    return i.y.type.numel * i.kernel_height * i.kernel_width
+
+
+AVERAGE_DSP = (
+    Kernel(
+        "gm_average_pool_s8_four",
+        requires=frozenset({"arm-dsp"}),
+        folder="arm_dsp",
+        accepts=_accepts_average,
+        template="pool_bytes.c.j2",
+        view=lambda i: {
+            "i": i,
+            "average": True,
+            "long": i.kernel_height * i.kernel_width > _LANE_TAPS,
+        },
+        cycles=lambda i: 1.3 * _taps(i) + 20.0 * i.y.type.numel,
+        flash=lambda _: 500,
+    ),
+)
+"""Kernels of AveragePoolS8, the preferred one first."""
+MAXIMUM_DSP = (
+    Kernel(
+        "gm_max_pool_s8_four",
+        requires=frozenset({"arm-dsp"}),
+        folder="arm_dsp",
+        accepts=_accepts_maximum,
+        template="pool_bytes.c.j2",
+        view=lambda i: {"i": i, "average": False, "padded": i.window.padded},
+        cycles=lambda i: 2.5 * _taps(i) + 4.0 * i.y.type.numel,
+        flash=lambda _: 250,
+    ),
+)
+"""Kernels of MaxPoolS8, the preferred one first."""
