@@ -3,6 +3,7 @@
 #
 # Compiles an ONNX model when CMake configures and makes the library <target> of the result: link
 # it and include "<target>.h". CMake configures again when the model or the calibration changes.
+# Include this file from where it is installed: `glowmcu --cmake-dir` prints its folder.
 # OPTIONS are passed on to `glowmcu compile`. GLOWMCU_PYTHON is the Python that has glowmcu.
 
 set(GLOWMCU_PYTHON "" CACHE FILEPATH "Python interpreter in which glowmcu is installed")

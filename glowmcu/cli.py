@@ -19,8 +19,24 @@ from glowmcu.errors import GlowmcuError
 OK, USER_ERROR, USAGE, INTERNAL = 0, 1, 2, 3
 
 
+def _print_cmake_folder(context: click.Context, _option: Any, asked: bool) -> None:
+    if asked:
+        from glowmcu.resources import folder
+
+        click.echo(folder("cmake"))
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="glowmcu")
+@click.option(
+    "--cmake-dir",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_cmake_folder,
+    help="Print the folder of glowmcu_add_model.cmake and exit.",
+)
 def cli() -> None:
     """Compile trained neural networks (ONNX) into C for microcontrollers.
 

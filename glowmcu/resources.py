@@ -1,4 +1,4 @@
-"""Where templates/, runtime_c/ and boards/ are: in the package or beside it."""
+"""Where templates/, runtime_c/, boards/ and cmake/ are: in the package or beside it."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ import configparser
 import io
 import json
 import re
-import subprocess
 import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from commands import run
 
 import glowmcu
 from glowmcu import demo
@@ -50,12 +50,6 @@ def exported(unit: CodeUnit, tmp_path: Path, request: pytest.FixtureRequest) -> 
     folder = tmp_path / "digits"
     write(folder, export(unit, kind, vendor="Acme", url="https://acme.example"))
     return folder
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def includes(*folders: Path) -> list[str]:

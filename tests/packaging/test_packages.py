@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -10,41 +9,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from commands import run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHIPPED = ("templates", "runtime_c", "boards", "glowmcu")
+SHIPPED = ("templates", "runtime_c", "boards", "cmake", "glowmcu")
 
 pytest.importorskip("build")
 pytest.importorskip("hatchling")
-
-
-def run(*command: str, cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the files that git tracks, and some that it ignores."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    folder = tmp_path_factory.mktemp("checkout")
-    for name in run("git", "ls-files", "-z", cwd=ROOT).split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes((ROOT / name).read_bytes())
-    (folder / "runtime_c" / "left_over.o").write_bytes(b"")
-    (folder / "boards" / "__pycache__").mkdir()
-    (folder / "boards" / "__pycache__" / "left_over.pyc").write_bytes(b"")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def packages(checkout: Path) -> Path:
-    """The folder in which the sdist, and the wheel made of it, are."""
-    run(sys.executable, "-m", "build", "--no-isolation", ".", cwd=checkout)
-    return checkout / "dist"
 
 
 def tracked() -> set[str]:

@@ -1,0 +1,160 @@
+"""A project outside the checkout, with the installed wheel only: each way to build a firmware."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from commands import run
+
+_TOOL = """\
+#!/bin/sh
+# -S: no .pth file leads to an editable install; the wheel comes first
+PYTHONPATH='{wheel}:{packages}' exec '{python}' -S "$@"
+"""
+_MAIN = """\
+#include "digits_self_test.h"
+static digits_arena arena;
+int main(void)
+{
+    return (int)digits_self_test(&arena);
+}
+"""
+_PROJECT = """\
+cmake_minimum_required(VERSION 3.21)
+project(app C)
+include("${GLOWMCU_CMAKE}/glowmcu_add_model.cmake")
+glowmcu_add_model(digits digits.onnx TARGET ${PROCESSOR} QUANTIZE int8
+    CALIBRATION digits_calibration.npz OPTIONS --self-test)
+if(CMAKE_CROSSCOMPILING)
+    add_library(app STATIC main.c)
+else()
+    add_executable(app main.c)
+endif()
+target_link_libraries(app PRIVATE digits)
+"""
+
+
+class Install:
+    """A Python that has the wheel and what it depends on, but not the checkout."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        packages = folder / "site"
+        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
+        command += ["--disable-pip-version-check", "--target", str(packages), str(wheel)]
+        run(*command, cwd=folder)
+        self.python = folder / "python"
+        self.python.write_text(
+            _TOOL.format(
+                wheel=packages,
+                packages=sysconfig.get_path("purelib"),
+                python=sys.executable,
+            )
+        )
+        self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
+        self.packages = packages
+
+    def glowmcu(self, *arguments: str | Path, cwd: Path) -> str:
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        return run(self.python, "-m", "glowmcu", *arguments, cwd=cwd, env=environment)
+
+
+@pytest.fixture(scope="module")
+def install(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Install:
+    (wheel,) = packages.glob("*.whl")
+    return Install(tmp_path_factory.mktemp("install"), wheel)
+
+
+@pytest.fixture
+def project(install: Install, tmp_path: Path) -> Path:
+    """A folder with the demo network and its calibration data, and a main."""
+    for file in ("digits.onnx", "digits_calibration.npz"):
+        (tmp_path / file).write_bytes((install.packages / "glowmcu" / "demo" / file).read_bytes())
+    (tmp_path / "main.c").write_text(_MAIN)
+    return tmp_path
+
+
+INT8 = ("digits.onnx", "--quantize", "int8", "--calibration", "digits_calibration.npz", "-q")
+
+
+def test_the_wheel_is_what_runs(install: Install, tmp_path: Path) -> None:
+    said = run(install.python, "-c", "import glowmcu; print(glowmcu.__file__)", cwd=tmp_path)
+    assert said.strip() == str(install.packages / "glowmcu" / "__init__.py")
+    folder = Path(install.glowmcu("--cmake-dir", cwd=tmp_path).strip())
+    assert folder == install.packages / "glowmcu" / "_data" / "cmake"
+    assert (folder / "glowmcu_add_model.cmake").is_file()
+
+
+@pytest.mark.cc
+def test_plain_gcc(install: Install, project: Path, need_cmake: None) -> None:
+    install.glowmcu("compile", *INT8, "-o", "out", "--self-test", cwd=project)
+    sources = sorted((project / "out").glob("*.c"))
+    run("gcc", "-O2", "-Iout", "main.c", *sources, "-lm", "-o", "app", cwd=project)
+    run(project / "app", cwd=project)
+
+
+@pytest.mark.qemu
+def test_plain_gcc_for_a_board(install: Install, project: Path, qemu: None) -> None:
+    board = ("--board", "mps2-an386")
+    install.glowmcu("firmware", *INT8, *board, "--project", "fw", cwd=project)
+    folder = project / "fw"
+    run(
+        *("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard"),
+        *("-mfpu=fpv4-sp-d16", "-O2", "-ffp-contract=off", "--specs=nano.specs"),
+        *("-nostartfiles", *sorted(folder.glob("*.c")), "-T", "link.ld", "-o", "app.elf"),
+        cwd=folder,
+    )
+    semihosting = ("-semihosting-config", "enable=on,target=native")
+    done = subprocess.run(
+        ["qemu-system-arm", "-M", "mps2-an386", "-nographic", *semihosting, "-kernel", "app.elf"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "digits: passed" in done.stdout + done.stderr
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("processor", ["host", "cortex-m4"])
+def test_cmake_with_glowmcu_add_model(
+    processor: str, install: Install, project: Path, need_cmake: None, arm_gcc: str
+) -> None:
+    (project / "CMakeLists.txt").write_text(_PROJECT)
+    toolchain = install.packages / "glowmcu/_data/boards/common/toolchain-arm.cmake"
+    options = [f"-DGLOWMCU_PYTHON={install.python}", f"-DPROCESSOR={processor}"]
+    options.append(f"-DGLOWMCU_CMAKE={install.glowmcu('--cmake-dir', cwd=project).strip()}")
+    if processor != "host":
+        options += [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", f"-DGLOWMCU_CPU={processor}"]
+    run("cmake", "-S", ".", "-B", "build", *options, cwd=project)
+    run("cmake", "--build", "build", cwd=project)
+    if processor == "host":
+        run(project / "build" / "app", cwd=project)
+    else:
+        assert (project / "build" / "libapp.a").is_file()
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize(("kind", "public"), [("platformio", "include"), ("arduino", "src")])
+def test_exported_libraries(
+    kind: str, public: str, install: Install, project: Path, arm_gcc: str
+) -> None:
+    """Compiled as these tools do: each C file with both folders, the user's with the public one."""
+    more = ("--target", "cortex-m4", "--self-test", "--format", kind, "-o", "digits")
+    install.glowmcu("export", *INT8, *more, cwd=project)
+    folders = [f"-Idigits/{name}" for name in dict.fromkeys((public, "src"))]
+    flags = ["-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-Os"]
+    flags += ["-ffunction-sections", "-fdata-sections", "-Wall", "-Werror", "-c"]
+    for source in sorted((project / "digits" / "src").glob("*.c")):
+        run(arm_gcc, *flags, *folders, source, "-o", f"{source.stem}.o", cwd=project)
+    run(arm_gcc, *flags, f"-Idigits/{public}", "main.c", "-o", "main.o", cwd=project)
+    objects = sorted(p.name for p in project.glob("*.o"))
+    link = ["--specs=nosys.specs", *flags[:4], "-Wl,--gc-sections", *objects, "-lm"]
+    run(arm_gcc, *link, "-o", "app.elf", cwd=project)
