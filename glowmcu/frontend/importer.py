@@ -15,7 +15,7 @@ from onnx.defs import OpSchema
 from glowmcu import ops
 from glowmcu.core.types import TensorType
 from glowmcu.errors import GlowmcuError, InvalidModelError, Problem, UnsupportedError
-from glowmcu.frontend import control, functions, signature
+from glowmcu.frontend import bodies, control, functions, signature
 from glowmcu.frontend.functions import FunctionKey
 from glowmcu.frontend.precompute import precomputed
 from glowmcu.frontend.read import domain_of
@@ -229,9 +229,17 @@ class Importer:
 
     def _expand(self, site: _Site) -> tuple[Problem, ...] | None:
         """Import a node by ONNX's definition of its operator."""
+        try:
+            body = bodies.own_body(site.seen)
+        except UnsupportedError as error:
+            return error.problems
+        if body is not None:
+            return self._expand_into(site, body)
         body = functions.schema_body(site.schema, site.node, site.seen.inputs, site.seen.opset)
-        if body is None:
-            return ()
+        return () if body is None else self._expand_into(site, body)
+
+    def _expand_into(self, site: _Site, body: onnx.FunctionProto) -> tuple[Problem, ...] | None:
+        """Import a body in place of a node; report one problem for all that fail in it."""
         before, invalid = len(self.problems), self.invalid
         self._call(body, site.node, site.scope, site.schema)
         inner = self.problems[before:]
@@ -354,6 +362,7 @@ def _has_a_way(site: _Site) -> bool:
     return (
         key in IMPORTERS
         or functions.has_body(site.schema)
+        or bodies.has_own_body(site.seen)
         or (not key[0] and key[1] in control.NAMES)
     )
 

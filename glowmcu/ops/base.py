@@ -94,6 +94,8 @@ def bias_i32(x: TensorType, w: TensorType) -> TensorType:
     return TensorType(dtypes.I32, (count,), Quant(scales, (0,) * count, 0))
 
 
+INNER = "glowmcu"
+"""Domain of operators that only glowmcu's own function bodies use."""
 Importer = Callable[[Any], Any]
 IMPORTERS: dict[tuple[str, str], Importer] = {}
 """(domain, op_type) -> function(OnnxNode) that returns the output Value or a tuple of Values."""
