@@ -18,6 +18,7 @@ from glowmcu.graph.evaluate import evaluate_node
 from glowmcu.graph.graph import Node, Value
 from glowmcu.instr import evaluate as instr
 from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.striped import unrolled
 
 if TYPE_CHECKING:
     from glowmcu.graph.graph import Graph
@@ -138,7 +139,11 @@ def _label(node: Node) -> str:
 def compare_instructions(
     function: Function, tensors: Mapping[str, Array], result: Comparison
 ) -> None:
-    """Compare every instruction with the reference, given the reference's inputs."""
+    """Compare every instruction with the reference, given the reference's inputs.
+
+    Those of chains that run row by row are compared one by one.
+    """
+    function = unrolled(function)
     offsets, size = instr.layout_without_reuse(function)
     memory = instr.memory_of(function, offsets, np.zeros(max(size, 1), np.uint8))
     for buffer in function.inputs:
