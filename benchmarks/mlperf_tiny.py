@@ -1,6 +1,7 @@
 """Print what the MLPerf Tiny int8 networks cost, beside TensorFlow Lite Micro with CMSIS-NN.
 
-    python benchmarks/mlperf_tiny.py [--networks kws,vww] [--models DIR] [--functions]
+    python benchmarks/mlperf_tiny.py [--networks kws,vww] [--optimize balanced] [--targets M4]
+                                     [--models DIR] [--functions]
 
 The models are those of MLCommons Tiny converted to ONNX (NAME_int8.onnx). TensorFlow Lite Micro's
 figures were measured with the same counting tool, compiler (arm-none-eabi-gcc 12.2, -O3) and
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 from measure import ROOT, cost
 
 from glowmcu.driver import Compilation, compile_network
-from glowmcu.options import Options
+from glowmcu.options import Optimize, Options
 from glowmcu.verify.host import HostLibrary
 
 NETWORKS = ("kws", "vww", "ic", "ad", "ww")
@@ -41,9 +43,10 @@ TFLM = {
 }
 
 
-def compiled(models: Path, name: str, target: str) -> Compilation:
+def compiled(models: Path, name: str, target: str, optimize: Optimize) -> Compilation:
     """Compile one network for a target."""
-    return compile_network(models / f"{name}_int8.onnx", Options(name=name, target=target))
+    options = Options(name=name, target=target, optimize=optimize)
+    return compile_network(models / f"{name}_int8.onnx", options)
 
 
 def sample_of(compilation: Compilation) -> dict[str, np.ndarray]:
@@ -55,14 +58,17 @@ def sample_of(compilation: Compilation) -> dict[str, np.ndarray]:
     }
 
 
-def rows_of(models: Path, name: str, functions: bool) -> list[tuple[str, int, int]]:
+def rows_of(
+    models: Path, name: str, optimize: Optimize, boards: list[str], functions: bool
+) -> list[tuple[str, int, int]]:
     """Measure one network: (what, glowmcu, TensorFlow Lite Micro)."""
     column = NETWORKS.index(name)
     rows = []
-    for what, (target, board) in BOARDS.items():
-        compilation = compiled(models, name, target)
+    portable = compiled(models, name, "host", optimize)
+    for what in boards:
+        target, board = BOARDS[what]
+        compilation = compiled(models, name, target, optimize)
         sample = sample_of(compilation)
-        portable = compiled(models, name, "host")
         expected = HostLibrary(portable.unit).run(sample)
         found = cost(compilation.unit, board, sample, expected)
         value = found.cycles if "cycles" in what else found.instructions
@@ -79,12 +85,17 @@ def rows_of(models: Path, name: str, functions: bool) -> list[tuple[str, int, in
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--optimize", choices=get_args(Optimize), default="balanced")
+    parser.add_argument("--targets", default="M4,M55,M0", help="processors to measure on")
     parser.add_argument("--models", type=Path, default=ROOT.parent / "shared/mlperf_tiny/models")
     parser.add_argument("--functions", action="store_true", help="print the costliest functions")
     arguments = parser.parse_args()
     print(f"{'':<8}{'':<20}{'glowmcu':>14}{'TFLM+CMSIS-NN':>16}{'ratio':>8}")
+    chosen = arguments.targets.split(",")
+    boards = [what for what in BOARDS if what.split()[0] in chosen]
     for name in arguments.networks.split(","):
-        for what, ours, theirs in rows_of(arguments.models, name, arguments.functions):
+        found = rows_of(arguments.models, name, arguments.optimize, boards, arguments.functions)
+        for what, ours, theirs in found:
             print(f"{name:<8}{what:<20}{ours:>14,}{theirs:>16,}{theirs / ours:>8.2f}")
 
 
