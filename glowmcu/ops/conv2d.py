@@ -10,6 +10,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._conv_dsp import CONV_DSP
+from glowmcu.ops._conv_mve import CONV_MVE
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
 from glowmcu.ops._overlap import (
     ascending_blocks,
@@ -176,6 +177,7 @@ class ConvS8(WindowInstruction):
     descending: int = 0
 
     kernels = (
+        *CONV_MVE,
         *CONV_DSP,
         *WINOGRAD_DSP,
         Kernel(

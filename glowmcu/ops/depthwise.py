@@ -10,6 +10,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
 from glowmcu.ops._linear import data_of, requantize_channels
 from glowmcu.ops._overlap import ascending_rows, within_rows
@@ -124,6 +125,7 @@ class DepthwiseS8(WindowInstruction):
     high: int
 
     kernels = (
+        *DEPTHWISE_MVE,
         *DEPTHWISE_DSP,
         Kernel(
             "gm_depthwise_s8",

@@ -1,0 +1,206 @@
+"""Kernels for MVE: convolution, dense, depthwise convolution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glowmcu.core.types import Array
+from glowmcu.ops._conv_dsp import is_pointwise
+from glowmcu.ops._linear import data_of
+from glowmcu.ops._mve import LANES, MVE, product_stream, tap_stream
+from glowmcu.ops._overlap import (
+    ascending_blocks,
+    ascending_rows,
+    descending_blocks,
+    within_rows,
+)
+from glowmcu.ops._window import MAX_ROWS
+from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
+
+if TYPE_CHECKING:
+    from glowmcu.ops.conv2d import ConvS8
+    from glowmcu.ops.dense import DenseS8
+    from glowmcu.ops.depthwise import DepthwiseS8
+
+MAX_TAPS = 64
+"""GM_DEPTHWISE_MVE_TAPS."""
+_CODE = 600
+
+
+def _constants(i: Any) -> tuple[Array, Array, Array]:
+    weights, bias, multiplier = (data_of(b) for b in (i.w, i.bias, i.multiplier))
+    assert weights is not None
+    assert bias is not None
+    assert multiplier is not None
+    return weights, bias, multiplier
+
+
+def _known(i: Any) -> str:
+    known = all(data_of(b) is not None for b in (i.w, i.bias, i.multiplier))
+    return "" if known else "weights or bias are computed at run time"
+
+
+def _product_cycles(pixels: int, inner: int, channels: int) -> float:
+    """Return the instructions of pixels that are multiplied two by two."""
+    blocks = -(-inner // LANES)
+    return (pixels + 1) // 2 * (-(-channels // 4) * (16 * blocks + 30) + 2 * (5 * blocks + 20))
+
+
+# Convolution: the windows of two pixels are copied to scratch.
+
+
+def _accepts_conv(i: ConvS8) -> str:
+    if i.groups != 1:
+        return "is for convolutions without groups"
+    if i.kernel_height > MAX_ROWS:
+        return f"the window is taller than {MAX_ROWS} rows"
+    return _known(i)
+
+
+def _inner(i: ConvS8) -> int:
+    return i.kernel_height * i.kernel_width * i.channels
+
+
+def _pack_conv(i: ConvS8) -> tuple[Packed, ...]:
+    weights, bias, multiplier = _constants(i)
+    words = product_stream(weights.reshape(i.out_channels, -1), bias, multiplier)
+    return (Packed("w", words, f"{i.w.name} {list(i.w.type.shape)}, vectors of four channels"),)
+
+
+def _conv_in_place(i: ConvS8) -> tuple[tuple[str, str], ...]:
+    narrows = i.out_channels < i.channels and not i.descending
+    fits = is_pointwise(i) and (narrows or i.out_channels == i.channels)
+    return (("y", "x"),) if fits else ()
+
+
+def _conv_scratch(i: ConvS8) -> int:
+    """Return the bytes of two windows; pixels that get wider are read where they lie."""
+    widens = is_pointwise(i) and i.out_channels > i.channels
+    return 0 if widens else 2 * (-(-_inner(i) // 4) * 4)
+
+
+def _conv_overlap(i: ConvS8) -> tuple[Overlap, ...]:
+    if not is_pointwise(i):
+        return (Overlap("y", "x", *ascending_rows(i, i.out_channels, i.channels, moved=False)),)
+    along = descending_blocks if i.descending else ascending_blocks
+    pixels = i.batch * i.height * i.width
+    moved = _conv_scratch(i) > 0
+    return (Overlap("y", "x", *along(pixels, 2, i.out_channels, i.channels, moved=moved)),)
+
+
+def _conv_row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
+    return (Overlap("y", "x", *within_rows(i, 2, i.out_channels, i.channels)),)
+
+
+def _conv_turned(i: ConvS8) -> ConvS8 | None:
+    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
+
+
+CONV_MVE = (
+    Kernel(
+        "gm_conv2d_s8_mve",
+        requires=MVE,
+        folder="arm_mve",
+        accepts=_accepts_conv,
+        scratch=_conv_scratch,
+        pack=_pack_conv,
+        core=True,
+        in_place=_conv_in_place,
+        overlap=_conv_overlap,
+        turned=_conv_turned,
+        cycles=lambda i: _product_cycles(
+            i.y.type.numel // i.out_channels, _inner(i), i.out_channels
+        ),
+        flash=lambda i: _pack_conv(i)[0].data.nbytes + _CODE,
+        row=RowKernel(
+            "gm_conv2d_s8_mve_rows",
+            scratch=_conv_scratch,
+            overlap=_conv_row_overlap,
+        ),
+    ),
+)
+"""Kernels of ConvS8."""
+
+
+def _pack_dense(i: DenseS8) -> tuple[Packed, ...]:
+    words = product_stream(*_constants(i))
+    return (Packed("w", words, f"{i.w.name} [{i.cols}][{i.inner}], vectors of four rows"),)
+
+
+DENSE_MVE = (
+    Kernel(
+        "gm_dense_s8_mve",
+        requires=MVE,
+        folder="arm_mve",
+        accepts=_known,
+        pack=_pack_dense,
+        core=True,
+        cycles=lambda i: i.rows * -(-i.cols // 4) * (10 * -(-i.inner // LANES) + 25),
+        flash=lambda i: _pack_dense(i)[0].data.nbytes + _CODE,
+    ),
+)
+"""Kernels of DenseS8."""
+
+
+# Depthwise: two products of bytes are added in 16 bits.
+
+
+def _accepts_depthwise(i: DepthwiseS8) -> str:
+    if i.kernel_height > MAX_ROWS or i.kernel_height * i.kernel_width > MAX_TAPS:
+        return f"the window has more than {MAX_TAPS} taps or {MAX_ROWS} rows"
+    reason = _known(i)
+    if reason:
+        return reason
+    weights = np.abs(_taps(i).astype(np.int64))
+    even = weights[: len(weights) // 2 * 2]
+    pairs = even[0::2] + even[1::2]
+    return "two weights of -128 in neighbouring taps" if np.any(pairs > 255) else ""
+
+
+def _taps(i: DepthwiseS8) -> Array:
+    return np.ascontiguousarray(_constants(i)[0].reshape(i.channels, -1).T)
+
+
+def _pack_depthwise(i: DepthwiseS8) -> tuple[Packed, ...]:
+    _, bias, multiplier = _constants(i)
+    words = tap_stream(_taps(i), bias, multiplier)
+    return (Packed("w", words, f"{i.w.name} {list(i.w.type.shape)}, taps of eight channels"),)
+
+
+def _depthwise_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
+    return (Overlap("y", "x", *ascending_rows(i, i.channels, i.channels, moved=False)),)
+
+
+def _depthwise_row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
+    return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
+
+
+def _depthwise_cycles(i: DepthwiseS8) -> float:
+    taps = i.kernel_height * i.kernel_width
+    pixels = i.batch * i.out_height * i.out_width
+    return pixels * (-(-i.channels // 8) * (8 * taps + 18) + 5 * taps + 20)
+
+
+def _padding(i: DepthwiseS8) -> int:
+    return -(-i.channels // 4) * 4
+
+
+DEPTHWISE_MVE = (
+    Kernel(
+        "gm_depthwise_s8_mve",
+        requires=MVE,
+        folder="arm_mve",
+        accepts=_accepts_depthwise,
+        scratch=_padding,
+        pack=_pack_depthwise,
+        core=True,
+        overlap=_depthwise_overlap,
+        cycles=_depthwise_cycles,
+        flash=lambda i: _pack_depthwise(i)[0].data.nbytes + _CODE,
+        row=RowKernel("gm_depthwise_s8_mve_rows", scratch=_padding, overlap=_depthwise_row_overlap),
+    ),
+)
+"""Kernels of DepthwiseS8."""
