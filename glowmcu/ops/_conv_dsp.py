@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 LONG_CODE: frozenset[Optimize] = frozenset({"speed", "balanced"})
 DSP = frozenset({"arm-dsp"})
 _STATIONARY_INPUTS = 32
-_CHUNK_BYTES = 1024
+_CHUNK_BYTES, _STATIONARY_CHUNK_BYTES = 256, 1024
+"""Of expanded pixels: more of them pay where a group's weights are loaded once for all."""
 
 
 def is_pointwise(i: Any) -> bool:
@@ -49,11 +50,11 @@ def _stationary(i: ConvS8) -> RawProduct:
     return replace(_pointwise(i), stationary=True)
 
 
-def _chunk(i: ConvS8) -> int:
+def _chunk(i: ConvS8, product: RawProduct) -> int:
     """Return how many pixels are expanded at a time, an even number."""
     pixels = i.batch * i.height * i.width
-    room = _CHUNK_BYTES // (4 * _pointwise(i).steps)
-    return min(max(room // 2 * 2, 2), 32, pixels + pixels % 2)
+    room = _STATIONARY_CHUNK_BYTES if product.stationary else _CHUNK_BYTES
+    return min(max(room // product.distance // 2 * 2, 2), 32, pixels + pixels % 2)
 
 
 def _accepts_pointwise(i: ConvS8) -> str:
@@ -70,15 +71,15 @@ def _accepts_stationary(i: ConvS8) -> str:
     return _accepts_pointwise(i)
 
 
-def _pointwise_scratch(i: ConvS8) -> int:
-    return _chunk(i) * 4 * _pointwise(i).steps
+def _pointwise_scratch(i: ConvS8, product: RawProduct) -> int:
+    return _chunk(i, product) * product.distance
 
 
-def _pointwise_overlap(i: ConvS8) -> tuple[Overlap, ...]:
+def _pointwise_overlap(i: ConvS8, product: RawProduct) -> tuple[Overlap, ...]:
     """Let y lie over x where what is there has been expanded before it is written."""
-    pixels = i.batch * i.height * i.width
+    pixels, chunk = i.batch * i.height * i.width, _chunk(i, product)
     along = descending_blocks if i.descending else ascending_blocks
-    return (Overlap("y", "x", *along(pixels, _chunk(i), i.out_channels, i.channels, moved=True)),)
+    return (Overlap("y", "x", *along(pixels, chunk, i.out_channels, i.channels, moved=True)),)
 
 
 def _pointwise_in_place(i: ConvS8) -> tuple[tuple[str, str], ...]:
@@ -103,14 +104,14 @@ def _pointwise_view(i: ConvS8, product: RawProduct) -> Mapping[str, Any]:
         "p": product,
         "paired": product.stationary or pixels > 1,
         "single": not product.stationary and pixels % 2 == 1,
-        "chunk": _chunk(i),
+        "chunk": _chunk(i, product),
         "inner": i.channels,
         "descending": i.descending,
     }
 
 
 def _pointwise_cycles(i: ConvS8, product: RawProduct) -> float:
-    pixels, chunk = i.batch * i.height * i.width, _chunk(i)
+    pixels, chunk = i.batch * i.height * i.width, _chunk(i, product)
     groups = -(-i.out_channels // 4)
     pairs = pixels // 2
     work = pairs * product.group_cycles()
@@ -231,33 +232,32 @@ def _direct_flash(i: ConvS8) -> int:
     return _pack_direct(i)[0].data.nbytes + code + 500
 
 
-_POINTWISE = Kernel(
-    "gm_conv2d_s8_pointwise",
-    requires=DSP,
-    folder="arm_dsp",
-    accepts=_accepts_pointwise,
-    scratch=_pointwise_scratch,
-    pack=_pack_pointwise,
-    template="raw_pointwise.c.j2",
-    view=lambda i: _pointwise_view(i, _pointwise(i)),
-    in_place=_pointwise_in_place,
-    overlap=_pointwise_overlap,
-    turned=lambda i: replace(i, descending=1 - i.descending),
-    modes=LONG_CODE,
-    cycles=lambda i: _pointwise_cycles(i, _pointwise(i)),
-    flash=lambda i: _pointwise_flash(i, _pointwise(i)),
-)
+def _pointwise_kernel(symbol: str, product: Callable[[ConvS8], RawProduct]) -> Kernel:
+    return Kernel(
+        symbol,
+        requires=DSP,
+        folder="arm_dsp",
+        accepts=_accepts_pointwise,
+        scratch=lambda i: _pointwise_scratch(i, product(i)),
+        pack=_pack_pointwise,
+        template="raw_pointwise.c.j2",
+        view=lambda i: _pointwise_view(i, product(i)),
+        in_place=_pointwise_in_place,
+        overlap=lambda i: _pointwise_overlap(i, product(i)),
+        turned=lambda i: replace(i, descending=1 - i.descending),
+        modes=LONG_CODE,
+        cycles=lambda i: _pointwise_cycles(i, product(i)),
+        flash=lambda i: _pointwise_flash(i, product(i)),
+    )
+
+
 CONV_DSP = (
     replace(
-        _POINTWISE,
-        symbol="gm_conv2d_s8_stationary",
+        _pointwise_kernel("gm_conv2d_s8_stationary", _stationary),
         requires=DSP | {"arm-fpu"},
         accepts=_accepts_stationary,
-        view=lambda i: _pointwise_view(i, _stationary(i)),
-        cycles=lambda i: _pointwise_cycles(i, _stationary(i)),
-        flash=lambda i: _pointwise_flash(i, _stationary(i)),
     ),
-    _POINTWISE,
+    _pointwise_kernel("gm_conv2d_s8_pointwise", _pointwise),
     Kernel(
         "gm_conv2d_s8_ring",
         requires=DSP,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.ops._linear import data_of
@@ -27,8 +28,16 @@ def _order(i: DenseS8) -> list[int]:
     return order + [-1] * (-len(order) % 4)
 
 
-def _product(i: DenseS8) -> RawProduct:
+def _expanded(i: DenseS8) -> RawProduct:
     return raw_product(i, i.cols, 1, len(_order(i)) // 2, 0, 0)
+
+
+def _as_bytes(i: DenseS8) -> RawProduct:
+    return replace(_expanded(i), bytes=True)
+
+
+def _accepts_bytes(i: DenseS8) -> str:
+    return f"{i.inner} is not a multiple of four values" if i.inner % 4 else why_not(i)
 
 
 def _pack(i: DenseS8) -> tuple[Packed, ...]:
@@ -39,34 +48,32 @@ def _pack(i: DenseS8) -> tuple[Packed, ...]:
     return (Packed("w", words, f"{i.w.name} [{i.cols}][{i.inner}], pairs of raw weights"),)
 
 
-def _view(i: DenseS8) -> Mapping[str, Any]:
-    return {"p": _product(i), "inner": i.inner}
+def _cycles(i: DenseS8, product: RawProduct) -> float:
+    expansion = 0 if product.bytes else 1.8 * i.inner
+    return i.rows * (-(-i.cols // 4) * product.single_cycles() + expansion + 60)
 
 
-def _cycles(i: DenseS8) -> float:
-    product = _product(i)
-    groups = -(-i.cols // 4)
-    return i.rows * (groups * product.single_cycles() + 1.8 * i.inner + 60)
+def _flash(i: DenseS8, product: RawProduct) -> int:
+    return _pack(i)[0].data.nbytes + product.code_bytes(paired=False, single=True) + 100
 
 
-def _flash(i: DenseS8) -> int:
-    code = _product(i).code_bytes(paired=False, single=True)
-    return _pack(i)[0].data.nbytes + code + 100
-
-
-DENSE_DSP = (
-    Kernel(
-        "gm_dense_s8_raw",
+def _kernel(symbol: str, product: Callable[[DenseS8], RawProduct]) -> Kernel:
+    return Kernel(
+        symbol,
         requires=DSP,
         folder="arm_dsp",
         accepts=why_not,
-        scratch=lambda i: 4 * _product(i).steps,
         pack=_pack,
         template="raw_dense.c.j2",
-        view=_view,
+        view=lambda i: {"p": product(i), "inner": i.inner},
         modes=LONG_CODE,
-        cycles=_cycles,
-        flash=_flash,
-    ),
+        cycles=lambda i: _cycles(i, product(i)),
+        flash=lambda i: _flash(i, product(i)),
+    )
+
+
+DENSE_DSP = (
+    replace(_kernel("gm_dense_s8_bytes", _as_bytes), accepts=_accepts_bytes),
+    replace(_kernel("gm_dense_s8_raw", _expanded), scratch=lambda i: 4 * _expanded(i).steps),
 )
-"""Kernels of DenseS8, the preferred one first."""
+"""Kernels of DenseS8, the preferred one first: 5 % more cycles are less than 2 K bytes of RAM."""

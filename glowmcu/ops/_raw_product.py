@@ -48,6 +48,7 @@ class RawProduct:
     tail              channels of the last group of four, 0 for all four
     swapped           1: the first channel of each two is the one in a, with the bound
     stationary        the weights of a group stay in FPU registers
+    bytes             activations are taken as int8, one pixel at a time
     """
 
     segments: int
@@ -59,6 +60,7 @@ class RawProduct:
     shift: int
     clamped: bool
     stationary: bool = False
+    bytes: bool = False
 
     @property
     def group_words(self) -> int:
@@ -85,6 +87,11 @@ class RawProduct:
         """Steps after the last round."""
         return self.steps - self.rounds * self.unroll
 
+    @property
+    def step_bytes(self) -> int:
+        """Bytes of activations that a step takes."""
+        return 2 if self.bytes else 4
+
     def group_cycles(self) -> float:
         """Cycles of four channels of two pixels, requantization included."""
         if self.stationary:
@@ -96,7 +103,8 @@ class RawProduct:
 
     def single_cycles(self) -> float:
         """Cycles of four channels of one pixel."""
-        return 42 + (9.5 * self.steps + 2 + 5 * (self.rounds - self.straight)) * self.segments
+        step = 10 if self.bytes else 9.5
+        return 42 + (step * self.steps + 2 + 5 * (self.rounds - self.straight)) * self.segments
 
     def code_bytes(self, *, paired: bool, single: bool) -> int:
         """Bytes of the code around and in the loops."""

@@ -28,7 +28,7 @@ from dsp_layers import (
 
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.targets.board import board
-from glowmcu.targets.kernel import RowKernel
+from glowmcu.targets.kernel import RowKernel, no_scratch
 from glowmcu.targets.select import select
 from glowmcu.targets.target import Target
 from glowmcu.verify.board import run_all_on_board
@@ -195,11 +195,12 @@ def host_program(cases: list[tuple[Any, Any, Any]]) -> str:
             "x": (instruction.x.nbytes, 1),
             "w": (packed.data.nbytes, 1),
             "y": (instruction.y.nbytes, 0),
-            "scratch": (kernel.scratch(instruction), 0),
         }
+        if kernel.scratch is not no_scratch:
+            sizes["scratch"] = (kernel.scratch(instruction), 0)
         body.append("    {")
         body += [f"        void *{k} = block({s}, {f});" for k, (s, f) in sizes.items()]
-        whole = [f"        k{n}(y, x, w, scratch);"]
+        whole = [f"        k{n}(y, {', '.join(k for k in sizes if k != 'y')});"]
         body += calls_of_rows(n, instruction) if by_rows else whole
         body.append(f"        fwrite(y, 1, {instruction.y.nbytes}, stdout);")
         body += [f"        free({k});" for k in sizes]

@@ -273,6 +273,17 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
     "smlad r0, r8, r4, r0\n\tsmlad r2, r8, r5, r2\n\t"                                             \
     "smlad r0, r9, r6, r0\n\tsmlad r2, r9, r7, r2\n\t"
 
+/* The same with four int8 activations at r12. */
+#define GM_RAW_BYTES(x, w0, w1, w2, w3)                                                            \
+    "ldr r9, [r12, #" #x "]\n\t"                                                                   \
+    "ldr r4, [lr, #" #w0 "]\n\tldr r5, [lr, #" #w1 "]\n\t"                                         \
+    "ldr r6, [lr, #" #w2 "]\n\tldr r7, [lr, #" #w3 "]\n\t"                                         \
+    "sxtb16 r8, r9\n\tsxtb16 r9, r9, ror #8\n\t"                                                  \
+    "smlad r1, r8, r4, r1\n\tsmlad r3, r8, r5, r3\n\t"                                             \
+    "smlad r1, r9, r6, r1\n\tsmlad r3, r9, r7, r3\n\t"                                             \
+    "sxtb16 r4, r4\n\tsxtb16 r5, r5\n\tsxtb16 r6, r6\n\tsxtb16 r7, r7\n\t"                         \
+    "smlad r0, r8, r4, r0\n\tsmlad r2, r8, r5, r2\n\t"                                             \
+    "smlad r0, r9, r6, r0\n\tsmlad r2, r9, r7, r2\n\t"
 #define GM_RAW_DENSE1(x0, w0, w1)                                                                  \
     "ldr r8, [r12, #" #x0 "]\n\tldr r4, [lr, #" #w0 "]\n\tldr r5, [lr, #" #w1 "]\n\t"              \
     "smlad r1, r8, r4, r1\n\tsmlad r3, r8, r5, r3\n\tsxtb16 r4, r4\n\tsxtb16 r5, r5\n\t"           \
@@ -396,6 +407,35 @@ GM_INLINE void gm_raw_pairs(const gm_raw_run_t *run, int32_t segments, int32_t s
             y += count;
         }
         offset += advance;
+    }
+}
+
+/* One pixel of 4 * fours int8 values at rows[0] times all channels. */
+GM_INLINE void gm_raw_bytes(const gm_raw_run_t *run, int32_t fours, int32_t tail, int32_t swapped,
+                            int32_t shift)
+{
+    int8_t *y = run->y;
+    const int32_t *w = run->weights;
+    while (w != run->end) {
+        const char *x = (const char *)run->rows[0];
+        int32_t p[4] = {w[0], w[1], w[2], w[3]};
+        w += 4;
+        for (int32_t k = 0; k < fours; k++) {
+            const uint32_t value = gm_load_u32(x + 4 * k);
+            const int16x2_t lanes[2] = {(int16x2_t)gm_even_bytes(value),
+                                        (int16x2_t)gm_odd_bytes(value)};
+            for (int32_t j = 0; j < 2; j++) {
+                p[0] = __smlad(lanes[j], __sxtb16((int8x4_t)w[0]), p[0]);
+                p[1] = __smlad(lanes[j], (int16x2_t)w[0], p[1]);
+                p[2] = __smlad(lanes[j], __sxtb16((int8x4_t)w[1]), p[2]);
+                p[3] = __smlad(lanes[j], (int16x2_t)w[1], p[3]);
+                w += 2;
+            }
+        }
+        const int32_t count = tail != 0 && w + 4 == run->end ? tail : 4;
+        gm_raw_store(run, y, p, w, count, swapped, shift);
+        w += 4;
+        y += count;
     }
 }
 
