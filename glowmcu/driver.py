@@ -26,6 +26,7 @@ from glowmcu.lowering.lower import lower
 from glowmcu.lowering.schedule import schedule
 from glowmcu.lowering.select import select_kernels
 from glowmcu.lowering.stack import stack_maps
+from glowmcu.lowering.states import check_states, match_states, streamed
 from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
 from glowmcu.memory.plan import MemoryPlan, plan
@@ -104,13 +105,18 @@ def compile_network(
 
     progress("simplifying the graph")
     graphs = Runner(verify_graph, graph_printer.dump, lambda g: len(g.nodes()), trace)
-    graph = graphs.run(imported.graph, GRAPH_PASSES)
+    check_states(imported.graph, options.state)
+    simple = graphs.run(imported.graph, GRAPH_PASSES)
+    graph = simple
     if options.quantize == "int8":
-        graph = _quantized(graph, calibration, progress)
+        graph = _quantized(graph, calibration, options, progress)
+    graph = match_states(graph, options.state)
+    if graph is not simple:
         graph = graphs.run(graph, GRAPH_PASSES)
+    check_states(graph, options.state)
 
     progress("lowering")
-    lowered = lower(graph, schedule(graph), name)
+    lowered = lower(graph, schedule(graph), name, options.state)
     notes = (*imported.notes, *islands(graph))
     info = ModelInfo(imported.name, imported.sha256, notes, tuple(graphs.records), imported.opset)
     function, layout, unit = generate(lowered, replace(options, name=name), info, trace, progress)
@@ -158,14 +164,17 @@ def generate(
     return function, layout, unit
 
 
-def _quantized(graph: Graph, calibration: Samples | None, progress: Progress) -> Graph:
+def _quantized(
+    graph: Graph, calibration: Samples | None, options: Options, progress: Progress
+) -> Graph:
     if calibration is None:
         raise OptionError(
             "quantizing to int8 needs calibration data",
             why="the ranges of the activations are measured on real inputs",
             hint="give --calibration FILE.npz with a few dozen typical inputs",
         )
-    samples = load_samples(calibration, graph.inputs)
+    given = [v for v in graph.inputs if v.name not in options.state]
+    samples = streamed(graph, load_samples(calibration, given), options.state)
     return quantize.quantize(
         graph, samples, progress=lambda done, total: progress(f"calibrating {done}/{total}")
     )

@@ -19,6 +19,8 @@ class Options:
     quantize     none: keep the model's types; int8: quantize with calibration data
     shapes       input or dimension name -> shape; `{"x": (1, 3, 32, 32)}` or `{"time": (100,)}`
     fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
+    state        input name -> output name; the network keeps the value from one call to the next,
+                 and neither is passed any more
     optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free), balanced,
                  size (little code and scratch)
     specialize   which layers get their own constant-parameter copy of a kernel
@@ -34,6 +36,7 @@ class Options:
     quantize: Literal["none", "int8"] = "none"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     fix_inputs: Mapping[str, float | int] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
     optimize: Optimize = "balanced"
     specialize: Specialize = "hot"
     share: bool = True

@@ -64,6 +64,19 @@ def _load_plugins(_context: Any, _option: Any, files: tuple[Path, ...]) -> None:
             load_plugin(file)
 
 
+class State(click.ParamType[Any]):
+    """INPUT=OUTPUT as a pair of names."""
+
+    name = "INPUT=OUTPUT"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
+        """Parse one --state option."""
+        state, _, source = str(value).partition("=")
+        if not state or not source:
+            self.fail(f"'{value}' is not of the form INPUT=OUTPUT", param, ctx)
+        return state, source
+
+
 def model_options(function: F) -> F:
     """Add the options that every command which compiles a model takes."""
     options = [
@@ -87,6 +100,13 @@ def model_options(function: F) -> F:
             type=Fixed(),
             multiple=True,
             help="Make an input a constant, so that what depends on it folds. Repeatable.",
+        ),
+        click.option(
+            "--state",
+            "states",
+            type=State(),
+            multiple=True,
+            help="Keep an output in the arena, to be that input in the next call. Repeatable.",
         ),
         click.option(
             "--quantize",
@@ -171,6 +191,7 @@ def make_options(values: dict[str, Any]) -> Options:
         quantize=values["quantize"],
         shapes=dict(values["shapes"]),
         fix_inputs=dict(values["fix_inputs"]),
+        state=dict(values["states"]),
         optimize=values["optimize"],
         specialize=values["specialize"],
         share=not values["no_share"],

@@ -61,6 +61,7 @@ def emit(
         "inputs": inputs,
         "outputs": outputs,
         "slots": (*inputs, *outputs),
+        "states": _states(function, plan),
         "size": size,
         "align": align,
         "kernel_headers": _kernel_headers(code),
@@ -102,6 +103,12 @@ def emit(
         align,
         tuple(headers),
     )
+
+
+def _states(function: Function, plan: Plan) -> list[tuple[Slot, int]]:
+    """Return the slots that NAME_init sets, and the byte that means zero in each."""
+    slots = view.slots(function.states, (b.name for b in function.states), plan)
+    return [(s, s.type.quant.zero_point[0] if s.type.quant else 0) for s in slots]
 
 
 def _self_test_files(name: str, context: dict[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from glowmcu.emit import literals
 from glowmcu.emit.estimate import code_estimate, stack_estimate
 from glowmcu.emit.names import short
 from glowmcu.emit.unit import ModelInfo, Plan, Slot
-from glowmcu.emit.view import Code, LayerView, shape_text
+from glowmcu.emit.view import Code, LayerView, address, shape_text
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
@@ -74,6 +74,10 @@ def facts(
         "macs": sum(i.macs for i in function.instructions),
         "inputs": [_slot(s) for s in inputs],
         "outputs": [_slot(s) for s in outputs],
+        "states": [
+            {"name": b.name, "type": shape_text(b.type), "offset": address(b, plan)}
+            for b in function.states
+        ],
         "layers": [_layer(layer, plan, code, target, options) for layer in code.layers],
         "passes": [
             {"name": p.name, "before": p.before, "after": p.after, "rules": p.rules}

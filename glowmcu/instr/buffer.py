@@ -7,7 +7,7 @@ from typing import Literal
 
 from glowmcu.core.types import Array, TensorType
 
-Kind = Literal["input", "constant", "activation", "scratch"]
+Kind = Literal["input", "state", "constant", "activation", "scratch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,6 +15,7 @@ class Buffer:
     """Memory for one tensor, dense and row-major.
 
     input       a slot in the arena that the caller fills
+    state       in the arena, kept from one call to the next
     constant    in flash, with data
     activation  in the arena
     scratch     in the arena during one instruction

@@ -34,8 +34,9 @@ def evaluate(
     watch: Watch | None = None,
     before: Callable[[int, Array], None] | None = None,
 ) -> dict[str, Array]:
-    """Return the outputs by name.
+    """Return the outputs by name, and the states after the call.
 
+    feeds          inputs by name; also states, which else are as at the first call
     offsets, size  where root buffers lie in the arena (a memory plan); none: no memory is shared
     watch          called after each instruction with (index, instruction, arrays by buffer)
     before         called before each instruction with (index, arena bytes), to poison dead memory
@@ -44,17 +45,27 @@ def evaluate(
         offsets, size = layout_without_reuse(function)
     arena = np.zeros(max(size, 1), np.uint8)
     memory = memory_of(function, offsets, arena)
+    for buffer in function.fed:
+        memory[buffer] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
     for buffer in function.inputs:
         memory[buffer][...] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
+    for buffer in function.states:
+        memory[buffer][...] = feeds.get(buffer.name, initial_state(buffer))
     for index, instruction in enumerate(function.instructions):
         if before:
             before(index, arena)
         instruction.run(memory)
         if watch:
             watch(index, instruction, memory)
-    return {
-        n: memory[b].copy() for n, b in zip(function.output_names, function.outputs, strict=True)
-    }
+    names = (*function.output_names, *(b.name for b in function.states))
+    return {n: memory[b].copy() for n, b in zip(names, function.kept, strict=True)}
+
+
+def initial_state(buffer: Buffer) -> Array:
+    """Return what a state holds before the first call: zeros, as they are stored."""
+    quant = buffer.type.quant
+    zero = 0 if quant is None else quant.zero_point[0]
+    return np.full(buffer.type.shape, zero, buffer.type.dtype.numpy)
 
 
 def memory_of(

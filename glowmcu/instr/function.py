@@ -16,7 +16,8 @@ class Function:
     """A network as a straight list of instructions over buffers.
 
     Outputs are buffers that must hold their values at the end; any buffer in the arena will do, an
-    input or a view as well.
+    input or a view as well. States hold at the start of a call what they held at the end of the
+    last one, at first zeros.
     """
 
     name: str
@@ -24,6 +25,18 @@ class Function:
     outputs: tuple[Buffer, ...]
     output_names: tuple[str, ...]
     instructions: tuple[Instruction, ...]
+    states: tuple[Buffer, ...] = ()
+    fed: tuple[Buffer, ...] = ()
+
+    @property
+    def given(self) -> tuple[Buffer, ...]:
+        """What holds something before the first instruction."""
+        return (*self.inputs, *self.states)
+
+    @property
+    def kept(self) -> tuple[Buffer, ...]:
+        """What must hold its value after the last instruction."""
+        return (*self.outputs, *self.states)
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Every buffer in order of first appearance: inputs, operands, scratch, outputs, bases."""
@@ -39,7 +52,7 @@ class Function:
         return tuple(seen)
 
     def _all(self) -> Iterator[Buffer | None]:
-        yield from self.inputs
+        yield from self.given
         for instruction in self.instructions:
             yield from (o.buffer for o in instruction.operands())
             yield instruction.scratch
@@ -52,6 +65,7 @@ class Function:
             inputs=tuple(mapping.get(b, b) for b in self.inputs),
             outputs=tuple(mapping.get(b, b) for b in self.outputs),
             instructions=tuple(i.with_buffers(mapping) for i in self.instructions),
+            states=tuple(mapping.get(b, b) for b in self.states),
         )
 
 

@@ -9,7 +9,7 @@ from glowmcu.instr.function import Function
 
 def verify(function: Function) -> None:
     """Raise IllFormedError when a rule of the instruction IR does not hold."""
-    written: set[Buffer] = {b.root for b in function.inputs}
+    written: set[Buffer] = {b.root for b in function.given}
     for number, instruction in enumerate(function.instructions):
         where = f"instruction {number} {type(instruction).__name__} '{instruction.name}'"
         for operand in instruction.operands():
@@ -27,7 +27,7 @@ def verify(function: Function) -> None:
                 )
             else:
                 _check(root.data is not None, f"{where}: the constant {buffer.name} has no data")
-    for buffer in function.outputs:
+    for buffer in function.kept:
         _check(
             buffer.root in written or not buffer.nbytes, f"output {buffer.name} is never written"
         )

@@ -29,7 +29,7 @@ MAX_INPUTS = 6
 def stack_maps(function: Function) -> Function:
     """Merge a Map into the only Map that reads its result; make tables of 8-bit functions."""
     instructions = list(function.instructions)
-    kept = {b.root for b in function.outputs}
+    kept = {b.root for b in function.kept}
     position = 0
     while position < len(instructions):
         readers = _readers(function, instructions)
@@ -85,7 +85,7 @@ def _readers(function: Function, instructions: list[Instruction]) -> Counter[Buf
         for operand in instruction.operands():
             if operand.role != "out" or operand.buffer.base is not None:
                 count[operand.buffer.root] += 1
-    for buffer in function.outputs:
+    for buffer in function.kept:
         count[buffer.root] += 1
     return count
 

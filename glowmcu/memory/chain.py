@@ -11,7 +11,7 @@ from glowmcu.core.types import TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.instr.striped import Form, Member, Pooled, Striped, height, row_bytes
+from glowmcu.instr.striped import Feed, Form, Member, Pooled, Striped, height, row_bytes
 from glowmcu.targets.kernel import Kernel
 
 Steps = tuple[tuple[int, int], ...]
@@ -95,7 +95,7 @@ class Chain:
     def inner(self) -> set[Buffer]:
         """Return the roots that only the chain uses, always as the same image."""
         made = {b.root: b for i in self.instructions for b in i.outputs()}
-        outside = {b.root for b in (*self.function.inputs, *self.function.outputs)}
+        outside = {b.root for b in (*self.function.given, *self.function.kept)}
         for number, instruction in enumerate(self.function.instructions):
             for operand in instruction.operands():
                 root, buffer = operand.buffer.root, operand.buffer
@@ -103,7 +103,7 @@ class Chain:
                 if root in made and (
                     not inside
                     or buffer.nbytes != root.nbytes
-                    or buffer.type.shape[1] != made[root].type.shape[1]
+                    or buffer.type.shape[1:2] != made[root].type.shape[1:2]
                 ):
                     outside.add(root)
         return set(made) - outside
@@ -125,7 +125,14 @@ def make_striped(
     out = {b.root: b for b in leaving}
     if any(out.get(b.root, b) is not b for m in members for b in m.instruction.inputs()):
         return None  # a tensor that leaves is read in the chain under another shape
+    is_fed = isinstance(members[0].instruction, Feed)
+    if is_fed and (descending or members[0].y.root not in inner):
+        return None
     steps = _schedule(members, inner, descending=descending)
+    counter = None
+    if is_fed:
+        counter = Buffer("steps done", TensorType(dtypes.I32, (1,)), "scratch")
+        entering = tuple(b for b in entering if b is not members[0].instruction.inputs()[0])
     draft = Striped(
         ys=tuple(dict.fromkeys(leaving)),
         pools=(),
@@ -134,12 +141,14 @@ def make_striped(
         steps=steps,
         places={},
         descending=descending,
+        counter=counter,
     )
     places = _pool_rows(draft, inner, max(4, align))
     if places is None:
         return None
     scratch = [m.scratch for m in members if m.scratch is not None]
     pools = [*dict.fromkeys(p.pool for p in places.values()), *scratch]
+    pools += [] if counter is None else [counter]
     name = members[0].instruction.name
     if len(members) > 1:
         name += f" .. {members[-1].instruction.name}"
@@ -218,7 +227,8 @@ def _schedule(members: Sequence[Member], inner: set[Buffer], *, descending: bool
 
     last = len(members) - 1
     for k in [last, *range(len(members))]:
-        if k == last or members[k].y.root not in inner:
+        is_fed = isinstance(members[k].instruction, Feed)
+        if k == last or is_fed or members[k].y.root not in inner:
             while done[k] < members[k].count:
                 make(k)
     return tuple(steps)

@@ -70,12 +70,12 @@ def _check_apart(function: Function, plan: Plan) -> None:
     An instruction that both ends one and begins the other is left to the check of its operands.
     """
     used: dict[Buffer, list[int]] = {}
-    for buffer in function.inputs:
+    for buffer in function.given:
         used.setdefault(buffer.root, []).append(-1)
     for number, instruction in enumerate(function.instructions):
         for buffer in _operand_buffers(instruction):
             used.setdefault(buffer.root, []).append(number)
-    for buffer in function.outputs:
+    for buffer in function.kept:
         used.setdefault(buffer.root, []).append(len(function.instructions))
     arena = [b for b in used if b.kind != "constant" and b.nbytes]
     for one, other in combinations(arena, 2):
@@ -122,7 +122,7 @@ def _is_declared(instruction: Instruction, y: Operand, x: Operand, plan: Plan) -
 def _check_contents(function: Function, plan: Plan) -> None:
     """Walk through the function: what a root would hold alone, the arena must hold in its place."""
     contents = Contents(lambda b: _addresses(b, plan)[0], np.zeros(plan.size, np.int32))
-    for buffer in function.inputs:
+    for buffer in function.given:
         contents.write(buffer, "the caller")
     for number, instruction in enumerate(function.instructions):
         if isinstance(instruction, Striped):
@@ -136,7 +136,7 @@ def _check_contents(function: Function, plan: Plan) -> None:
         written += [instruction.scratch] if instruction.scratch else []
         for buffer in written:
             contents.write(buffer, name)
-    for buffer in function.outputs:
+    for buffer in function.kept:
         contents.read(buffer, "the caller")
 
 

@@ -32,7 +32,8 @@ def lifetimes(function: Function) -> Lifetimes:
     """Return the lifetime of every root buffer in the arena, in order of first use.
 
     Inputs are written by the caller at -1; outputs are read by it after the last instruction, at
-    len(function.instructions); a use of a view is a use of its root.
+    len(function.instructions); states live from the one to the other; a use of a view is a use of
+    its root.
     """
     found: Lifetimes = {}
     for index, buffer in _uses(function):
@@ -44,12 +45,12 @@ def lifetimes(function: Function) -> Lifetimes:
 
 
 def _uses(function: Function) -> Iterator[tuple[int, Buffer]]:
-    yield from ((-1, b) for b in function.inputs)
+    yield from ((-1, b) for b in function.given)
     for index, instruction in enumerate(function.instructions):
         yield from ((index, o.buffer) for o in instruction.operands())
         if instruction.scratch is not None:
             yield index, instruction.scratch
-    yield from ((len(function.instructions), b) for b in function.outputs)
+    yield from ((len(function.instructions), b) for b in function.kept)
 
 
 def dead_ranges(function: Function, plan: Plan, index: int) -> tuple[tuple[int, int], ...]:

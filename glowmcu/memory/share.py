@@ -30,7 +30,7 @@ def eliminate_dead_stores(function: Function) -> Function:
         start, stop = _range(buffer)
         return any(start < b and a < stop for a, b in wanted.get(buffer.root, ()))
 
-    for output in function.outputs:
+    for output in function.kept:
         want(output)
     kept = []
     for instruction in reversed(function.instructions):
@@ -110,12 +110,24 @@ def _stays_equal(places: Places, move: Move, index: int) -> bool:
     theirs = [use for use in theirs if use.index != index]
     if copied.role == "in":  # the source moves to where its copy goes
         born = min((use.index for use in mine), default=index)
-        early = any(born <= use.index < index for use in theirs)
+        early = any(born < use.index < index for use in theirs)
+        early = early or not _gives_way(places, mine, theirs, born)
     else:
         early = any(use.index < index for use in mine)
     after = [[use for use in uses if use.index > index] for uses in (mine, theirs)]
     changed = any(use.role != "in" for uses in after for use in uses)
     return not early and not (changed and all(after))
+
+
+def _gives_way(places: Places, mine: list[Use], theirs: list[Use], born: int) -> bool:
+    """Tell whether the instruction that writes `mine` first may do so over what it uses there."""
+    pairs = set(places.function.instructions[born].shares()) if mine else set()
+    return all(
+        may_overlap(pairs, one, other)
+        for one in mine
+        for other in theirs
+        if one.index == other.index == born and one.meets(other.start, other.stop)
+    )
 
 
 def share_in_place(function: Function) -> Function:

@@ -161,7 +161,7 @@ def _uses(function: Function) -> Iterator[tuple[Buffer, Use]]:
         start = buffer.root_offset
         return buffer, Use(index, start, start + buffer.nbytes, field, role)
 
-    for buffer in function.inputs:
+    for buffer in function.given:
         yield use(-1, buffer, "", "out")
     for index, instruction in enumerate(function.instructions):
         for operand in instruction.operands():
@@ -169,5 +169,5 @@ def _uses(function: Function) -> Iterator[tuple[Buffer, Use]]:
                 yield use(index, operand.buffer, operand.field, operand.role)
         if instruction.scratch is not None:
             yield use(index, instruction.scratch, "", "out")
-    for buffer in function.outputs:
+    for buffer in function.kept:
         yield use(len(function.instructions), buffer, "", "in")

@@ -68,7 +68,7 @@ class Recurrent(Op):
         return (y, *states) if self.sequence else states
 
     def reference(self, x: Array, w: Array, r: Array, *rest: Array | None) -> tuple[Array, ...]:
-        b, rb, lengths, h0, c0, peephole = (*rest, *(None,) * (6 - len(rest)))
+        b, rb, lengths, h0, c0, peephole = _padded(rest)
         steps, batch, _ = x.shape
         directions, _, hidden = r.shape
         y = np.zeros((steps, directions, batch, hidden), x.dtype)
@@ -98,7 +98,7 @@ class Recurrent(Op):
     def lower(
         self, b: Builder, x: Buffer, w: Buffer, r: Buffer, *rest: Buffer | None
     ) -> tuple[Buffer, ...]:
-        bias, rb, lengths, h0, c0, peephole = (*rest, *(None,) * (6 - len(rest)))
+        bias, rb, lengths, h0, c0, peephole = _padded(rest)
         steps, batch, inputs = x.type.shape
         activations = self.activations or DEFAULTS[self.cell]
         names = list(ACTIVATIONS)
@@ -135,6 +135,11 @@ class Recurrent(Op):
             )
         )
         return results
+
+
+def _padded(rest: tuple[Any, ...]) -> list[Any]:
+    """Return the six optional inputs, None for those left out at the end."""
+    return [*rest, *[None] * (6 - len(rest))]
 
 
 def _optional_shapes(

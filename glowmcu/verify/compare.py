@@ -146,7 +146,7 @@ def compare_instructions(
     function = unrolled(function)
     offsets, size = instr.layout_without_reuse(function)
     memory = instr.memory_of(function, offsets, np.zeros(max(size, 1), np.uint8))
-    for buffer in function.inputs:
+    for buffer in function.given:
         memory[buffer][...] = tensors[buffer.name]
     for instruction in function.instructions:
         instruction.run(memory)

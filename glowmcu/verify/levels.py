@@ -11,7 +11,7 @@ from glowmcu.core.types import Array, dequantize
 from glowmcu.frontend.samples import Sample, Samples, load_samples
 from glowmcu.graph.evaluate import evaluate_all
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.evaluate import evaluate
+from glowmcu.instr.evaluate import evaluate, initial_state
 from glowmcu.instr.instruction import Instruction
 from glowmcu.targets.board import board as find_board
 from glowmcu.verify.board import run_on_board
@@ -40,10 +40,11 @@ def verify_compilation(
 ) -> list[Comparison]:
     """Return one comparison per pair of levels, on the first `samples` of the data.
 
+    The samples are a sequence where the network keeps states, which start as zeros.
     Where this compilation quantized a float network, ONNX Runtime's real values are compared as
     well, but not judged: the difference is the quantization's.
     """
-    feeds = load_samples(data, compilation.graph.inputs, samples)
+    feeds = load_samples(data, compilation.unit.inputs, samples)
     progress("running ONNX Runtime")
     reference = Reference(compilation.source)
     if compilation.options.quantize == "none":
@@ -63,8 +64,12 @@ def _against_reference(
 ) -> list[Comparison]:
     graph = Comparison("ONNX Runtime - numpy graph")
     function = Comparison("ONNX Runtime - numpy instructions")
-    for feed in feeds:
+    states = compilation.options.state
+    known = _first_states(compilation, real=False)
+    for inputs in feeds:
+        feed = {**inputs, **known}
         tensors = reference.run(feed)
+        known = {state: tensors[source] for state, source in states.items()}
         compare_graph(compilation.graph, tensors, graph)
         compare_instructions(compilation.function, tensors, function)
         arrays = evaluate_all(compilation.graph, feed)
@@ -74,7 +79,8 @@ def _against_reference(
         ):
             type_ = value.type
             graph.add(name, difference(tensors[name], arrays[value], type_), output=True)
-            function.add(name, difference(tensors[name], got[name], type_), output=True)
+            if name in got:
+                function.add(name, difference(tensors[name], got[name], type_), output=True)
     return [graph, function]
 
 
@@ -82,13 +88,19 @@ def _quantization_error(
     compilation: Compilation, reference: Reference, feeds: Sequence[Sample]
 ) -> Comparison:
     result = Comparison("float ONNX Runtime - quantized graph", judged=False)
-    for feed in feeds:
+    states = compilation.options.state
+    known, stored = (_first_states(compilation, real=r) for r in (True, False))
+    for inputs in feeds:
+        feed = {**inputs, **stored}
         real = {
             v.name: dequantize(feed[v.name], v.type.quant) if v.type.quant else feed[v.name]
             for v in compilation.graph.inputs
         }
-        tensors = reference.run(real)
+        tensors = reference.run({**real, **known})
+        known = {state: tensors[source] for state, source in states.items()}
         arrays = evaluate_all(compilation.graph, feed)
+        outputs = dict(zip(compilation.graph.output_names, compilation.graph.outputs, strict=True))
+        stored = {state: arrays[outputs[source]] for state, source in states.items()}
         names = dict(zip(compilation.graph.outputs, compilation.graph.output_names, strict=True))
         for value, array in arrays.items():
             expected = tensors.get(names.get(value, value.name))
@@ -101,6 +113,15 @@ def _quantization_error(
                 found = difference(expected, got, value.type.real())
                 result.add(value.name, found, output=value in names)
     return result
+
+
+def _first_states(compilation: Compilation, *, real: bool) -> Sample:
+    """Return the states before the first sample, as real numbers or as they are stored."""
+    first = {b.name: initial_state(b) for b in compilation.function.states}
+    types = {b.name: b.type for b in compilation.function.states}
+    if not real:
+        return first
+    return {n: dequantize(a, quant) if (quant := types[n].quant) else a for n, a in first.items()}
 
 
 def _traced(
@@ -129,7 +150,8 @@ def _compare_traces(
     feed: Sample,
     outputs: Mapping[str, Array],
     layers: Sequence[Sequence[Array]],
-) -> None:
+) -> Sample:
+    """Compare one sample; return the states after it."""
     function = compilation.function
     wanted, expected = _traced(compilation, feed)
     for instruction, want, got in zip(function.instructions, expected, layers, strict=True):
@@ -137,20 +159,23 @@ def _compare_traces(
             result.add(instruction_label(instruction), difference(a, b, buffer.type))
     for buffer, name in zip(function.outputs, function.output_names, strict=True):
         result.add(name, difference(wanted[name], outputs[name], buffer.type), output=True)
+    return {b.name: wanted[b.name] for b in function.states}
 
 
 def _host(compilation: Compilation, feeds: Sequence[Sample]) -> Comparison:
     result = Comparison("numpy instructions - host C", exact=not _is_float(compilation))
     library = HostLibrary(compilation.unit, trace=True)
+    states: Sample = {}
     for feed in feeds:
         outputs, layers = library.run_traced(feed)
-        _compare_traces(compilation, result, feed, outputs, layers)
+        states = _compare_traces(compilation, result, {**feed, **states}, outputs, layers)
     return result
 
 
 def _board(compilation: Compilation, feeds: Sequence[Sample], name: str) -> Comparison:
     result = Comparison(f"numpy instructions - {name}", exact=not _is_float(compilation))
     run = run_on_board(compilation.unit, find_board(name), feeds, trace=True)
+    states: Sample = {}
     for feed, outputs, layers in zip(feeds, run.outputs, run.trace, strict=True):
-        _compare_traces(compilation, result, feed, outputs, layers)
+        states = _compare_traces(compilation, result, {**feed, **states}, outputs, layers)
     return result

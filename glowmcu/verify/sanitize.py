@@ -35,6 +35,9 @@ int main(int argc, char **argv)
     FILE *out = fopen(argv[argc - 1], "wb");
     {name}_arena *arena = aligned_alloc({align}, sizeof(*arena));
     int status = in == NULL || out == NULL || arena == NULL;
+    if (status == 0) {{
+        {name}_init(arena);
+    }}
     for (long sample = 0; status == 0 && sample < {samples}; sample++) {{
 {body}
     }}
@@ -82,7 +85,7 @@ def _program(unit: CodeUnit, samples: int) -> str:
         lines += [f"status |= fread({slot.id}, 1, {size}, in) != {size};"]
     lines += [f"{s.type.dtype.c} *{s.id} = block({s.type.nbytes});" for s in unit.outputs]
     names = ", ".join(s.id for s in (*unit.inputs, *unit.outputs))
-    lines += [f"{unit.name}_init(arena);", f"status |= {unit.name}_run(arena, {names}) != 0;"]
+    lines.append(f"status |= {unit.name}_run(arena, {names}) != 0;")
     for slot in unit.outputs:
         size = slot.type.nbytes
         lines += [f"status |= fwrite({slot.id}, 1, {size}, out) != {size};"]
