@@ -55,19 +55,30 @@ GM_INLINE void gm_planar_put(int16_t *to, int32_t plane, uint32_t a, uint32_t b)
     gm_store_u32(to + 3 * plane, gm_high_lanes(odd_a, odd_b));
 }
 
+/* Keeps the compiler from unrolling a loop whose length it knows. */
+#if defined(__GNUC__)
+#define GM_PLANAR_LOOP(count) __asm__("" : "+r"(count))
+#else
+#define GM_PLANAR_LOOP(count) ((void)0)
+#endif
+
 /* One row of four channels to a line of each; `left` values of padding lie before. */
 GM_INLINE void gm_planar_spread(int16_t *to, int32_t plane, const int8_t *x, int32_t channels,
                                 int32_t left, int32_t pixels, uint32_t fill)
 {
-    int32_t at = 0;
+    int32_t rest = pixels;
     to += left / 2 * 2;
     if (left % 2 != 0) {
         gm_planar_put(to, plane, fill, gm_load_u32(x));
         x += channels;
         to += 2;
-        at = 1;
+        rest--;
     }
-    for (; at + 4 <= pixels; at += 4) {
+    int32_t fours = rest / 4;
+    if (pixels > 16) {
+        GM_PLANAR_LOOP(fours);
+    }
+    for (; fours > 0; fours--) {
         const uint32_t a = gm_load_u32(x);
         const uint32_t b = gm_load_u32(x + channels);
         const uint32_t c = gm_load_u32(x + 2 * channels);
@@ -77,13 +88,14 @@ GM_INLINE void gm_planar_spread(int16_t *to, int32_t plane, const int8_t *x, int
         x += 4 * channels;
         to += 4;
     }
-    if (at + 2 <= pixels) {
+    rest %= 4;
+    if (rest >= 2) {
         gm_planar_put(to, plane, gm_load_u32(x), gm_load_u32(x + channels));
         x += 2 * channels;
         to += 2;
-        at += 2;
+        rest -= 2;
     }
-    if (at < pixels) {
+    if (rest > 0) {
         gm_planar_put(to, plane, gm_load_u32(x), fill);
     }
 }
@@ -100,19 +112,53 @@ GM_OUTLINE void gm_planar_spread_few(int16_t *to, int32_t plane, const int8_t *x
 }
 
 /* An even number of values from one place to another further down. */
-GM_INLINE void gm_planar_move(int16_t *to, const int16_t *from, int32_t count)
+GM_OUTLINE void gm_planar_move(int16_t *to, const int16_t *from, int32_t count)
 {
-    for (int32_t i = 0; i < count; i += 2) {
-        gm_store_u32(to + i, gm_load_u32(from + i));
+    for (; count >= 8; count -= 8) {
+        const uint32_t a = gm_load_u32(from);
+        const uint32_t b = gm_load_u32(from + 2);
+        const uint32_t c = gm_load_u32(from + 4);
+        const uint32_t d = gm_load_u32(from + 6);
+        gm_store_u32(to, a);
+        gm_store_u32(to + 2, b);
+        gm_store_u32(to + 4, c);
+        gm_store_u32(to + 6, d);
+        from += 8;
+        to += 8;
+    }
+    for (; count > 0; count -= 2) {
+        gm_store_u32(to, gm_load_u32(from));
+        from += 2;
+        to += 2;
     }
 }
 
-/* An even number of values at a multiple of four bytes. */
+/* A row of padding of four channels. */
+GM_INLINE void gm_planar_pad(int16_t *to, int32_t plane, int32_t value, int32_t count)
+{
+    const uint32_t both = ((uint32_t)value & 0xFFFFU) | (uint32_t)value << 16;
+    for (int32_t i = 0; i < count; i += 2) {
+        gm_store_u32(to + i, both);
+        gm_store_u32(to + i + plane, both);
+        gm_store_u32(to + i + 2 * plane, both);
+        gm_store_u32(to + i + 3 * plane, both);
+    }
+}
+
+/* An even number of values. */
 GM_OUTLINE void gm_planar_fill(int16_t *to, int32_t value, int32_t count)
 {
-    const uint32_t both = (uint32_t)value & 0xFFFFU;
-    for (int32_t i = 0; i < count; i += 2) {
-        gm_store_u32(to + i, both | both << 16);
+    const uint32_t both = ((uint32_t)value & 0xFFFFU) | (uint32_t)value << 16;
+    for (; count >= 8; count -= 8) {
+        gm_store_u32(to, both);
+        gm_store_u32(to + 2, both);
+        gm_store_u32(to + 4, both);
+        gm_store_u32(to + 6, both);
+        to += 8;
+    }
+    for (; count > 0; count -= 2) {
+        gm_store_u32(to, both);
+        to += 2;
     }
 }
 
@@ -140,8 +186,7 @@ GM_OUTLINE void gm_planar_fill(int16_t *to, int32_t value, int32_t count)
 #define GM_PLANAR_NEXT_ROW GM_BACK(r10, 5) "subs r10, r10, #1\n\t" GM_KEEP(5, r10)
 #define GM_PLANAR_NEXT_CHANNEL                                                                     \
     GM_BACK(r11, 12)                                                                               \
-    "add r11, r11, #1\n\t" GM_KEEP(12, r11)                                                        \
-        GM_BACK(r10, 7) "subs r10, r10, #1\n\t" GM_KEEP(7, r10)
+    "add r11, r11, #1\n\t" GM_KEEP(12, r11) GM_BACK(r10, 7) "subs r10, r10, #1\n\t" GM_KEEP(7, r10)
 
 #define GM_PLANAR_LOAD(x, at) "ldr r" #x ", [r12, #" #at "]\n\t"
 #define GM_PLANAR_MLA(op, sum, x, w, base) #op " r" #sum ", r" #x ", r" #w ", r" #base "\n\t"
