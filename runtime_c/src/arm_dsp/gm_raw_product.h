@@ -34,6 +34,25 @@ typedef struct {
     uint32_t high;
 } gm_raw_run_t;
 
+/* The call for one pixel of `channels`: w holds the zero point, low, high, more up to `head` words,
+ * and then `words` of weights. */
+GM_INLINE gm_raw_run_t gm_raw_start(const int16_t *const *rows, int8_t *y, int32_t channels,
+                                    const int32_t *w, int32_t head, int32_t words)
+{
+    gm_raw_run_t run;
+    run.rows = rows;
+    run.offset = 0;
+    run.y = y;
+    run.second = channels;
+    run.weights = w + head;
+    run.end = w + head + words;
+    run.pairs = 1;
+    run.zero_point = w[0];
+    run.low = (uint32_t)w[1];
+    run.high = (uint32_t)w[2];
+    return run;
+}
+
 GM_INLINE uint32_t gm_load_u32(const void *from)
 {
     uint32_t value;
