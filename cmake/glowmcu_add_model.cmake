@@ -30,7 +30,12 @@ function(glowmcu_add_model target model)
 
     _glowmcu_python(python)
     file(REMOVE_RECURSE "${folder}")
-    execute_process(COMMAND "${python}" ${command} ${ARG_OPTIONS}
+    # CMake exports its compiler as CC, but the self-test is made with one for this machine
+    set(host "")
+    if(CMAKE_CROSSCOMPILING)
+        set(host "${CMAKE_COMMAND}" -E env --unset=CC --unset=CXX)
+    endif()
+    execute_process(COMMAND ${host} "${python}" ${command} ${ARG_OPTIONS}
         RESULT_VARIABLE status ERROR_VARIABLE errors)
     if(NOT status EQUAL 0)
         message(FATAL_ERROR "glowmcu_add_model(${target}): ${errors}")
