@@ -16,6 +16,7 @@ from glowmcu import ops
 from glowmcu.core.types import TensorType
 from glowmcu.errors import GlowmcuError, InvalidModelError, Problem, UnsupportedError
 from glowmcu.frontend import bodies, control, functions, signature
+from glowmcu.frontend.extent import DATA_DEPENDENT
 from glowmcu.frontend.functions import FunctionKey
 from glowmcu.frontend.precompute import precomputed
 from glowmcu.frontend.read import domain_of
@@ -122,7 +123,9 @@ class Importer:
             return self._define(site, [])
         site.seen.attributes = attributes_of(node, self._reader)
         problems: tuple[Problem, ...] = ()
-        ways = (self._control, self._import, self._import_wide, self._expand, self._precompute)
+        ways = [self._control, self._import, self._import_wide, self._expand, self._precompute]
+        if node.op_type in DATA_DEPENDENT:  # on constants, nothing depends on data
+            ways.insert(0, self._precompute)
         for way in ways:
             found = way(site)
             if found is None:

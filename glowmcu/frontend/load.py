@@ -11,6 +11,7 @@ import onnx
 from numpy.typing import ArrayLike
 
 from glowmcu.errors import InvalidModelError
+from glowmcu.frontend.extent import with_shapes
 from glowmcu.frontend.fix import with_fixed_inputs
 from glowmcu.frontend.functions import local_functions
 from glowmcu.frontend.importer import Importer, refuse_sparse
@@ -76,7 +77,7 @@ def load(
     importer.nodes(graph.node, scope, outputs, "")
     importer.raise_problems()
     values = tuple(_output(item, scope, source.notes) for item in graph.output)
-    result = Graph(source.name, inputs, values, outputs)
+    result = with_shapes(Graph(source.name, inputs, values, outputs))
     verify(result)
     return Imported(
         result,

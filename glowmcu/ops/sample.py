@@ -47,7 +47,7 @@ class Sample(Op):
         y = b.result()
         if not y.type.numel:
             return b.view(x, y.type)
-        size = (*x.type.shape[2:], 1, 1)[:3]
+        depth, height, width = (*x.type.shape[2:], 1, 1)[:3]
         b.emit(
             SampleF32(
                 y=y,
@@ -57,7 +57,7 @@ class Sample(Op):
                 channels=x.type.shape[1],
                 points=at.type.shape[1],
                 dims=x.type.rank - 2,
-                size=size,
+                size=(depth, height, width),
                 taps=TAPS[self.mode],
                 padding=PADDINGS.index(self.padding),
                 corners=int(self.corners),
@@ -106,7 +106,7 @@ class SampleF32(Instruction):
 
     @property
     def macs(self) -> int:
-        return self.batch * self.channels * self.points * self.taps**self.dims
+        return self.batch * self.channels * self.points * int(self.taps**self.dims)
 
     def reference(self, x: Array, at: Array) -> Array:
         shape = (self.batch, self.channels, *self.size[: self.dims])

@@ -22,10 +22,10 @@ def det(b: Body, node: OnnxNode) -> str:
     def element(row: int, col: int) -> str:
         return b.part(flat, 1, row * size + col, row * size + col + 1)
 
-    minors = {(c,): element(0, c) for c in range(size)}
+    minors: dict[tuple[int, ...], str] = {(c,): element(0, c) for c in range(size)}
     for row in range(1, size):
         elements = [element(row, c) for c in range(size)]
-        found = {}
+        found: dict[tuple[int, ...], str] = {}
         for cols in itertools.combinations(range(size), row + 1):
             total = ""
             for place, col in enumerate(cols):

@@ -87,6 +87,12 @@ class Body:
         """Write a node of an operator of glowmcu's own."""
         return self(op_type, *operands, domain=INNER, **attributes)
 
+    def inner_many(
+        self, op_type: str, *operands: Operand, outputs: int, **attributes: Any
+    ) -> tuple[str, ...]:
+        """Write a node of glowmcu's own with several outputs."""
+        return self.many(op_type, *operands, outputs=outputs, domain=INNER, **attributes)
+
     def reshape(self, value: Operand, *shape: int) -> str:
         """Return a value in another shape."""
         return self("Reshape", value, np.asarray(shape, np.int64), allowzero=1)
