@@ -10,6 +10,7 @@ import onnx
 
 from glowmcu import frontend, quantize
 from glowmcu.core.passes import Pass, Runner, Stopped, Trace, as_pass
+from glowmcu.core.types import Array
 from glowmcu.emit.emitter import emit
 from glowmcu.emit.golden import Golden
 from glowmcu.emit.names import check_model_name, model_name
@@ -32,6 +33,7 @@ from glowmcu.memory.check import check
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
+from glowmcu.quantize import Quantized
 from glowmcu.targets.target import Target, target
 from glowmcu.verify.self_test import golden
 
@@ -42,7 +44,8 @@ Progress = Callable[[str], None]
 class Compilation:
     """Every stage's result: the imported graph, the final one, the function, its plan, the C.
 
-    lowered  the function before kernels were chosen for the target
+    lowered    the function before kernels were chosen for the target
+    quantized  what quantization did, where the model was float
     """
 
     source: onnx.ModelProto
@@ -54,6 +57,7 @@ class Compilation:
     unit: CodeUnit
     info: ModelInfo
     options: Options
+    quantized: Quantized | None = None
 
     @property
     def target(self) -> Target:
@@ -107,21 +111,44 @@ def compile_network(
     graphs = Runner(verify_graph, graph_printer.dump, lambda g: len(g.nodes()), trace)
     check_states(imported.graph, options.state)
     simple = graphs.run(imported.graph, GRAPH_PASSES)
-    graph = simple
+    quantized = None
     if options.quantize == "int8":
-        graph = _quantized(graph, calibration, options, progress)
-    graph = match_states(graph, options.state)
-    if graph is not simple:
+        quantized = quantize.quantize_stage(
+            simple,
+            _calibration_samples(simple, calibration, options),
+            options,
+            lambda g: graphs.run(g, GRAPH_PASSES),
+            progress,
+        )
+    found = quantized.graph if quantized else simple
+    graph = match_states(found, options.state)
+    if graph is not found:
         graph = graphs.run(graph, GRAPH_PASSES)
     check_states(graph, options.state)
 
     progress("lowering")
     lowered = lower(graph, schedule(graph), name, options.state)
     notes = (*imported.notes, *islands(graph))
-    info = ModelInfo(imported.name, imported.sha256, notes, tuple(graphs.records), imported.opset)
+    info = ModelInfo(
+        imported.name,
+        imported.sha256,
+        notes,
+        tuple(graphs.records),
+        imported.opset,
+        quantized.record() if quantized else None,
+    )
     function, layout, unit = generate(lowered, replace(options, name=name), info, trace, progress)
     compilation = Compilation(
-        imported.model, imported.graph, graph, lowered, function, layout, unit, info, options
+        imported.model,
+        imported.graph,
+        graph,
+        lowered,
+        function,
+        layout,
+        unit,
+        info,
+        options,
+        quantized,
     )
     if options.self_test:
         progress("running on the host for the self-test")
@@ -164,20 +191,13 @@ def generate(
     return function, layout, unit
 
 
-def _quantized(
-    graph: Graph, calibration: Samples | None, options: Options, progress: Progress
-) -> Graph:
+def _calibration_samples(
+    graph: Graph, calibration: Samples | None, options: Options
+) -> list[dict[str, Array]]:
     if calibration is None:
-        raise OptionError(
-            "quantizing to int8 needs calibration data",
-            why="the ranges of the activations are measured on real inputs",
-            hint="give --calibration FILE.npz with a few dozen typical inputs",
-        )
+        return []
     given = [v for v in graph.inputs if v.name not in options.state]
-    samples = streamed(graph, load_samples(calibration, given), options.state)
-    return quantize.quantize(
-        graph, samples, progress=lambda done, total: progress(f"calibrating {done}/{total}")
-    )
+    return streamed(graph, load_samples(calibration, given), options.state)
 
 
 def _check_names(trace: Trace, options: Options) -> None:

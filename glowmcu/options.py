@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 Optimize = Literal["speed", "balanced", "size"]
 Specialize = Literal["none", "hot", "all"]
+Io = Literal["int8", "float"]
+Observer = Literal["minmax", "percentile", "entropy", "mse"]
+Schema = Literal["asymmetric", "symmetric", "symmetric-uint8", "power-of-two"]
+Tool = Literal["equalization", "weight-clipping", "weight-rounding", "bias-correction"]
 
 
 @dataclass(frozen=True)
@@ -21,14 +26,22 @@ class Options:
     fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
     state        input name -> output name; the network keeps the value from one call to the next,
                  and neither is passed any more
-    optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free), balanced,
-                 size (little code and scratch)
+    optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free),
+                 balanced, size (little code and scratch)
     specialize   which layers get their own constant-parameter copy of a kernel
     share        reuse memory of dead buffers in place and by views (off: for bisecting)
     stripe       run chains of layers row by row to save memory (off: for bisecting)
+    input        rows: the caller hands the input over row by row, it is never whole in memory
     self_test    add a self-test: a sample with what every layer must make of it
     ram_limit    bytes of arena that must not be exceeded; None: no limit
     flash_limit  bytes of weights that must not be exceeded; None: no limit
+    io           quantized inputs and outputs are int8, or stay float
+    profile      file that `glowmcu quantize --save-profile` wrote, instead of calibration data
+    observer     how the range of an activation is found: all of it, or with outliers clipped
+    schema       which scales and zero points activations may have
+    per_tensor   one scale for the weights of a layer instead of one for each output channel
+    without      tools against the loss of accuracy that are not used
+    keep_float   layers that stay float, by ONNX node or tensor; * and ? as in file names
     """
 
     name: str = ""
@@ -41,6 +54,14 @@ class Options:
     specialize: Specialize = "hot"
     share: bool = True
     stripe: bool = True
+    input: Literal["whole", "rows"] = "whole"
     self_test: bool = False
     ram_limit: int | None = None
     flash_limit: int | None = None
+    io: Io = "int8"
+    profile: str | Path | None = None
+    observer: Observer = "minmax"
+    schema: Schema = "asymmetric"
+    per_tensor: bool = False
+    without: tuple[Tool, ...] = ()
+    keep_float: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from rich.console import Console
 
+from glowmcu.commands.quantization import quantization_options, with_quantization
 from glowmcu.options import Options
 
 if TYPE_CHECKING:
@@ -108,19 +109,7 @@ def model_options(function: F) -> F:
             multiple=True,
             help="Keep an output in the arena, to be that input in the next call. Repeatable.",
         ),
-        click.option(
-            "--quantize",
-            type=click.Choice(["none", "int8"]),
-            default="none",
-            show_default=True,
-            help="int8: quantize a float model, with --calibration.",
-        ),
-        click.option(
-            "--calibration",
-            type=click.Path(path_type=Path),
-            metavar="FILE.npz",
-            help="Typical inputs: an .npz with one array per input, or a folder of .npy.",
-        ),
+        *quantization_options(),
         click.option("--name", default="", help="Prefix of files and C symbols.  [model's name]"),
         click.option(
             "--optimize",
@@ -185,10 +174,9 @@ def model_options(function: F) -> F:
 
 def make_options(values: dict[str, Any]) -> Options:
     """Return Options from the parameters of `model_options`."""
-    return Options(
+    options = Options(
         name=values["name"],
         target=values["target"],
-        quantize=values["quantize"],
         shapes=dict(values["shapes"]),
         fix_inputs=dict(values["fix_inputs"]),
         state=dict(values["states"]),
@@ -196,10 +184,12 @@ def make_options(values: dict[str, Any]) -> Options:
         specialize=values["specialize"],
         share=not values["no_share"],
         stripe=not values["no_stripe"],
+        input=values.get("input_", "whole"),
         self_test=values["self_test"],
         ram_limit=values["ram_limit"],
         flash_limit=values["flash_limit"],
     )
+    return with_quantization(options, values)
 
 
 @contextmanager

@@ -79,6 +79,7 @@ def facts(
             for b in function.states
         ],
         "layers": [_layer(layer, plan, code, target, options) for layer in code.layers],
+        "quantization": info.quantization,
         "passes": [
             {"name": p.name, "before": p.before, "after": p.after, "rules": p.rules}
             for p in info.passes

@@ -48,6 +48,7 @@ class ModelInfo:
     name    the model's file or graph name
     notes   sentences about what was decided on the way
     passes  records of the passes that ran, for the report
+    quantization  how a float model was quantized, for the report
     """
 
     name: str = ""
@@ -55,6 +56,11 @@ class ModelInfo:
     notes: tuple[str, ...] = ()
     passes: tuple[PassRecord, ...] = ()
     opset: int = 0
+    quantization: Mapping[str, Any] | None = None
+
+
+OUTSIDE = -1
+"""The offset of an input that comes row by row: it does not lie in the arena."""
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,23 @@ class AsQuant(Op):
     )
 
 
+class StayReal(Op):
+    """The same real numbers; what makes them is not turned into integer arithmetic."""
+
+    raw = True
+
+    def infer(self, x: TensorType) -> TensorType:
+        return x
+
+    def reference(self, x: Array) -> Array:
+        return x
+
+    def lower(self, b: Builder, x: Buffer) -> Buffer:
+        return b.view(x, b.result().type)
+
+    examples = (Example((f32(2, 3),)),)
+
+
 def quant_operands(
     b: Builder, quant: Quant, rank: int, first: int
 ) -> tuple[tuple[Buffer, ...], tuple[Arg, Arg]]:

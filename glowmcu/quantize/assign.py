@@ -14,22 +14,25 @@ from glowmcu.ops.concat import Concat
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pad import Pad
 from glowmcu.ops.softmax import Softmax
+from glowmcu.options import Schema
 from glowmcu.passes.qdq import moves_data
 from glowmcu.quantize.calibrate import is_real
-from glowmcu.quantize.observers import Range
+from glowmcu.quantize.ranges import Range
 
 _UNIT = Quant.per_tensor(1 / 256, -128)
 _FIXED = {"sigmoid": _UNIT, "tanh": Quant.per_tensor(1 / 128, 0)}
 _LEAST_SCALE = 2.0**-100
 
 
-def assign(graph: Graph, ranges: Mapping[Value, Range]) -> dict[Value, Quant]:
+def assign(
+    graph: Graph, ranges: Mapping[Value, Range], schema: Schema = "asymmetric"
+) -> dict[Value, Quant]:
     """Return the int8 quantization of every value with a range.
 
     Values that are moved, not computed, share one; softmax, sigmoid and tanh have the ones that
     their results fill.
     """
-    fixed = {v: q for v in ranges if (q := _fixed(v)) is not None}
+    fixed = {v: q for v in ranges if (q := _fixed(v, schema)) is not None}
     root: dict[Value, Value] = {}
 
     def find(value: Value) -> Value:
@@ -50,7 +53,7 @@ def assign(graph: Graph, ranges: Mapping[Value, Range]) -> dict[Value, Quant]:
     for value, span in ranges.items():
         key = find(value)
         spans[key] = spans[key].union(span) if key in spans else span
-    return {v: fixed.get(find(v)) or activation_quant(spans[find(v)]) for v in ranges}
+    return {v: fixed.get(find(v)) or activation_quant(spans[find(v)], schema) for v in ranges}
 
 
 def _shared(node: Node) -> tuple[Value, ...]:
@@ -72,8 +75,15 @@ def only_moves(node: Node) -> bool:
     return moves_data(node) and not (isinstance(node.op, Pad) and math.isinf(node.op.value))
 
 
-def _fixed(value: Value) -> Quant | None:
+def _fixed(value: Value, schema: Schema) -> Quant | None:
     """Return the quantization of results whose range is known."""
+    found = _known(value)
+    if found is None or schema in ("asymmetric", "symmetric-uint8"):
+        return found
+    return Quant.per_tensor(1 / 128, 0)
+
+
+def _known(value: Value) -> Quant | None:
     op = None if value.producer is None else value.producer.op
     if isinstance(op, Softmax) and not op.log:
         return _UNIT
@@ -82,23 +92,37 @@ def _fixed(value: Value) -> Quant | None:
     return None
 
 
-def activation_quant(span: Range) -> Quant:
-    """Return the asymmetric int8 quantization of a range; zero is represented exactly."""
+def activation_quant(span: Range, schema: Schema = "asymmetric") -> Quant:
+    """Return the int8 quantization of a range; zero is represented exactly."""
     low, high = min(span.low, 0.0), max(span.high, 0.0)
-    scale = float(np.float32((high - low) / 255))
+    signed = dtypes.I8
+    if schema == "asymmetric" or (schema == "symmetric-uint8" and low == 0.0):
+        scale = float(np.float32((high - low) / 255))
+        zero = 0 if scale < _LEAST_SCALE else round(signed.low - low / scale)
+    else:
+        scale, zero = float(np.float32(max(high / signed.high, low / signed.low))), 0
     if scale < _LEAST_SCALE:
         return Quant.per_tensor(1.0, 0)
-    zero = round(dtypes.I8.low - low / scale)
-    return Quant.per_tensor(scale, min(max(zero, dtypes.I8.low), dtypes.I8.high))
+    if schema == "power-of-two":
+        scale = 2.0 ** math.ceil(math.log2(scale))
+    return Quant.per_tensor(scale, min(max(zero, signed.low), signed.high))
 
 
-def weight_quant(weights: Array, axis: int, floor: Array) -> Quant:
-    """Return symmetric int8 scales per index of `axis`, none below `floor`."""
+def weight_quant(weights: Array, axis: int | None, floor: Array, schema: Schema) -> Quant:
+    """Return symmetric int8 scales per index of `axis` (None: one), none below `floor`."""
     others = tuple(i for i in range(weights.ndim) if i != axis)
     largest = np.abs(weights).max(axis=others, initial=0.0).astype(np.float64)
-    scale = np.maximum(largest / 127, floor)
-    scale = np.where(scale < _LEAST_SCALE, 1.0, scale).astype(np.float32)
-    return Quant(tuple(float(s) for s in scale), (0,) * len(scale), axis)
+    return symmetric_scales(largest / 127, axis, floor, schema)
+
+
+def symmetric_scales(scale: Array, axis: int | None, floor: Array, schema: Schema) -> Quant:
+    """Return the quantization with these scales, none below `floor`; powers of two if asked."""
+    scale = np.maximum(scale, floor if axis is not None else floor.max(initial=0.0))
+    scale = np.where(scale < _LEAST_SCALE, 1.0, scale)
+    if schema == "power-of-two":
+        scale = 2.0 ** np.ceil(np.log2(scale))
+    scales = tuple(float(s) for s in np.atleast_1d(scale.astype(np.float32)))
+    return Quant(scales, (0,) * len(scales), axis)
 
 
 def bias_floor(bias: Array | None, x: Quant, channels: int) -> Array:

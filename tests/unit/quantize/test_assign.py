@@ -14,26 +14,14 @@ from glowmcu.ops.concat import Concat
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.softmax import Softmax
+from glowmcu.options import Schema
 from glowmcu.quantize.assign import activation_quant, assign, bias_floor, weight_quant
 from glowmcu.quantize.calibrate import calibrate
-from glowmcu.quantize.observers import MinMax, Percentile, Range
+from glowmcu.quantize.ranges import Range
 
 
 def fn(name: str, *inputs: Value) -> Value:
     return apply(Elementwise(name), *inputs).output
-
-
-def test_observers() -> None:
-    rng = np.random.default_rng(0)
-    narrow, wide = MinMax(), Percentile(99.0)
-    for _ in range(3):
-        data = rng.uniform(-1, 1, 5000)
-        data[0] = 100.0
-        narrow.observe(data)
-        wide.observe(data)
-    assert narrow.range().high == 100.0
-    assert -1.0 <= narrow.range().low < -0.99
-    assert 0.95 < wide.range().high < 1.0
 
 
 @pytest.mark.parametrize("span", [(-1, 3), (0.5, 3), (-3, -1), (0, 6), (-0.001, 100), (-7, 0)])
@@ -52,7 +40,7 @@ def test_empty_range() -> None:
 
 def test_weights_are_symmetric_per_channel() -> None:
     data = np.array([[1.0, -2.54], [0.0, 0.0], [0.127, 0.1]], np.float32)
-    quant = weight_quant(data, 0, np.zeros(3))
+    quant = weight_quant(data, 0, np.zeros(3), "asymmetric")
     np.testing.assert_allclose(quant.scale, [0.02, 1.0, 0.001], rtol=1e-5)
     assert quant.zero_point == (0, 0, 0)
     assert np.abs(quantize(data, quant, dtypes.I8)).max() == 127
@@ -61,7 +49,7 @@ def test_weights_are_symmetric_per_channel() -> None:
 def test_scales_leave_room_for_the_bias() -> None:
     x = Quant.per_tensor(0.1)
     bias = np.array([0.0, 1e6], np.float32)
-    quant = weight_quant(np.full((2, 1), 1e-6, np.float32), 0, bias_floor(bias, x, 2))
+    quant = weight_quant(np.full((2, 1), 1e-6, np.float32), 0, bias_floor(bias, x, 2), "asymmetric")
     assert bias[1] / (x.scale[0] * quant.scale[1]) < 2.0**25
 
 
@@ -115,9 +103,13 @@ def test_calibration_needs_samples_and_numbers() -> None:
     x = Value("x", f32(2))
     graph = Graph("g", (x,), (fn("log", x),), ("y",))
     with pytest.raises(OptionError, match="calibration"):
-        calibrate(graph, [], MinMax)
+        calibrate(graph, [])
     with pytest.raises(InvalidModelError, match="not a finite number"), np.errstate(all="ignore"):
-        calibrate(graph, [{"x": np.array([-1, -2], np.float32)}], MinMax)
+        calibrate(graph, [{"x": np.array([-1, -2], np.float32)}])
+    with pytest.raises(InvalidModelError, match="sample 1 of input 'x' has NaN"):
+        calibrate(graph, [{"x": np.array(v, np.float32)} for v in ([1, 2], [1, np.nan])])
+    with pytest.raises(InvalidModelError, match="are 3 everywhere"):
+        calibrate(graph, [{"x": np.full(2, 3, np.float32)}] * 2)
 
 
 def test_calibration_reports_progress() -> None:
@@ -125,6 +117,21 @@ def test_calibration_reports_progress() -> None:
     graph = Graph("g", (x,), (fn("add", x, constant("c", np.ones(2, np.float32))),), ("y",))
     seen: list[tuple[int, int]] = []
     samples = [{"x": np.array([i, -i], np.float32)} for i in range(3)]
-    ranges = calibrate(graph, samples, MinMax, lambda *progress: seen.append(progress))
+    found = calibrate(graph, samples, lambda *progress: seen.append(progress))
     assert seen == [(1, 3), (2, 3), (3, 3)]
-    assert ranges == {x: Range(-2.0, 2.0), graph.outputs[0]: Range(-1.0, 3.0)}
+    ranges = {v: (o.histogram.low, o.histogram.high) for v, o in found.items()}
+    assert ranges == {x: (-2.0, 2.0), graph.outputs[0]: (-1.0, 3.0)}
+
+
+def test_schemas() -> None:
+    def quant(low: float, high: float, schema: Schema) -> Quant:
+        return activation_quant(Range(low, high), schema)
+
+    assert quant(-1, 2, "symmetric") == Quant.per_tensor(2 / 127)
+    assert quant(-2, 1, "symmetric") == Quant.per_tensor(2 / 128)
+    assert quant(-1, 2, "symmetric-uint8") == quant(-1, 2, "symmetric")
+    assert quant(0, 2, "symmetric-uint8") == Quant.per_tensor(2 / 255, -128)
+    assert quant(-1, 2, "power-of-two") == Quant.per_tensor(1 / 32)
+    weights = np.array([[1.0], [3.0]], np.float32)
+    assert weight_quant(weights, 0, np.zeros(2), "power-of-two").scale == (1 / 64, 1 / 32)
+    assert weight_quant(weights, None, np.zeros(2), "symmetric").scale == (np.float32(3 / 127),)

@@ -1,0 +1,88 @@
+"""Options of quantization, which every command that compiles a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from glowmcu.options import Io, Observer, Options, Schema, Tool
+
+
+def quantization_options() -> list[Callable[[Any], Any]]:
+    """Return the decorators that add the options."""
+    return [
+        click.option(
+            "--quantize",
+            type=click.Choice(["none", "int8"]),
+            default="none",
+            show_default=True,
+            help="int8: quantize a float model, with --calibration.",
+        ),
+        click.option(
+            "--calibration",
+            type=click.Path(path_type=Path),
+            metavar="FILE.npz",
+            help="Typical inputs: an .npz with one array per input, or a folder of .npy.",
+        ),
+        click.option(
+            "--profile",
+            type=click.Path(path_type=Path),
+            metavar="FILE.json",
+            help="What `quantize --save-profile` kept of a calibration, instead of one.",
+        ),
+        click.option(
+            "--io",
+            type=click.Choice(get_args(Io)),
+            default="int8",
+            show_default=True,
+            help="Type of inputs and outputs of a model that is quantized.",
+        ),
+        click.option(
+            "--observer",
+            type=click.Choice(get_args(Observer)),
+            default="minmax",
+            show_default=True,
+            help="How the range of an activation is found.",
+        ),
+        click.option(
+            "--schema",
+            type=click.Choice(get_args(Schema)),
+            default="asymmetric",
+            show_default=True,
+            help="Scales and zero points that activations may have.",
+        ),
+        click.option(
+            "--per-tensor", is_flag=True, help="One scale for a layer's weights, not per channel."
+        ),
+        click.option(
+            "--without",
+            type=click.Choice(get_args(Tool)),
+            multiple=True,
+            help="Do not use this tool against the loss of accuracy. Repeatable.",
+        ),
+        click.option(
+            "--keep-float",
+            multiple=True,
+            metavar="NAME",
+            help="Leave a layer in float, by ONNX node or tensor; * and ? match. Repeatable.",
+        ),
+    ]
+
+
+def with_quantization(options: Options, values: dict[str, Any]) -> Options:
+    """Return the options with those that `quantization_options` added."""
+    return replace(
+        options,
+        quantize=values["quantize"],
+        io=values["io"],
+        profile=values["profile"],
+        observer=values["observer"],
+        schema=values["schema"],
+        per_tensor=values["per_tensor"],
+        without=tuple(values["without"]),
+        keep_float=tuple(values["keep_float"]),
+    )

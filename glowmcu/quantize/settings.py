@@ -1,0 +1,43 @@
+"""What can be chosen about post-training quantization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from glowmcu.options import Io, Observer, Options, Schema, Tool
+
+TOOLS: tuple[Tool, ...] = get_args(Tool)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a network is quantized.
+
+    io           int8: real inputs and outputs are stored as int8 too; float: they stay as they are
+    observer     how the range of an activation is found from its histogram
+    schema       which scales and zero points activations may have
+    per_channel  weights have a scale per output channel; off: one per tensor
+    tools        what is done against the loss of accuracy
+    keep_float   names of ONNX nodes or tensors that stay float
+    """
+
+    io: Io = "int8"
+    observer: Observer = "minmax"
+    schema: Schema = "asymmetric"
+    per_channel: bool = True
+    tools: tuple[Tool, ...] = TOOLS
+    keep_float: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(options: Options) -> Settings:
+        """Return the settings that the options of a compilation ask for."""
+        tools = tuple(tool for tool in TOOLS if tool not in options.without)
+        return Settings(
+            options.io,
+            options.observer,
+            options.schema,
+            not options.per_tensor,
+            tools,
+            options.keep_float,
+        )
