@@ -136,8 +136,12 @@ __attribute__((used)) void board_report_fault(const uint32_t *frame)
     board_print(number < 7u ? names[number] : "unexpected interrupt");
     if (frame >= board_stack_bottom && frame + 8 <= board_stack_top) {
         print_reasons();
-        board_print(", pc ");
-        board_print_hex(frame[6]);
+        static const char *const registers[8] = {", r0 ",  ", r1 ", ", r2 ", ", r3 ",
+                                                 ", r12 ", ", lr ", ", pc ", ", xpsr "};
+        for (unsigned i = 0; i < 8u; i++) {
+            board_print(registers[i]);
+            board_print_hex(frame[i]);
+        }
     } else {
         board_print(", stack overflow");
     }

@@ -13,7 +13,7 @@
 __attribute__((used)) uint64_t board_trap_stack[64];
 
 void board_trap(void);
-void board_report_trap(uint32_t cause, uint32_t pc, uint32_t value, const uint32_t *sp);
+void board_report_trap(uint32_t cause, uint32_t pc, uint32_t value, const uint32_t *registers);
 
 /* clang-format off */
 __attribute__((naked, section(".vectors"))) void board_reset(void)
@@ -42,8 +42,16 @@ __attribute__((naked, aligned(4))) void board_trap(void)
     __asm__ volatile(
         ".option push\n"
         ".option arch, +zicsr\n"
+        "csrw mscratch, sp\n"
+        "la sp, board_trap_stack + 480\n"
+        "sw ra, 4(sp)\n"
+        "sw a0, 8(sp)\n"
+        "sw a1, 12(sp)\n"
+        "sw a2, 16(sp)\n"
+        "sw a3, 20(sp)\n"
+        "csrr a3, mscratch\n"
+        "sw a3, 0(sp)\n"
         "mv a3, sp\n"
-        "la sp, board_trap_stack + 512\n"
         "csrr a0, mcause\n"
         "csrr a1, mepc\n"
         "csrr a2, mtval\n"
@@ -81,17 +89,22 @@ static const char *const names[8] = {
     "unaligned store",        "store to an address without memory or to flash"};
 
 __attribute__((used)) void board_report_trap(uint32_t cause, uint32_t pc, uint32_t value,
-                                             const uint32_t *sp)
+                                             const uint32_t *registers)
 {
+    static const char *const labels[6] = {", sp ", ", ra ", ", a0 ", ", a1 ", ", a2 ", ", a3 "};
     board_print("fault: ");
     board_print(cause < 8u ? names[cause] : "unexpected interrupt or trap");
-    if (sp < board_stack_bottom) {
+    if (registers[0] < (uint32_t)(uintptr_t)board_stack_bottom) {
         board_print(", stack overflow");
     }
     board_print(", address ");
     board_print_hex(value);
     board_print(", pc ");
     board_print_hex(pc);
+    for (unsigned i = 0; i < 6u; i++) {
+        board_print(labels[i]);
+        board_print_hex(registers[i]);
+    }
     board_print("\n");
     board_exit(BOARD_FAULT_STATUS);
 }

@@ -43,6 +43,11 @@ _END = """\
 void board_layer_end(int32_t layer);
 #define {name}_HOOK_END(layer) board_layer_end(layer)
 """
+_FOLLOW = """\
+#include "board_semihosting.h"
+#define {name}_HOOK_BEGIN(layer) \\
+    (board_print("layer {name} "), board_print_hex(layer), board_print("\\n"))
+"""
 # An instruction takes 2^6 ns of the time that the board's clock sees.
 _COUNT = ("-icount", "shift=6,align=off,sleep=off")
 _INSTRUCTIONS_PER_SECOND = 1e9 / 64
@@ -104,11 +109,19 @@ def run_all_on_board(
     emulator = find_tool(on.qemu[0])
     with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
         folder = Path(name)
-        image = _build(units, on, folder, trace, profile, optimize)
+        hooks = (_BEGIN if profile else "") + (_END if trace or profile else "")
+        image = _build(units, on, folder, hooks, optimize, trace=trace, profile=profile)
         inputs = b"".join(_encode(u, samples) for u, samples in zip(units, feeds, strict=True))
         (folder / "inputs.bin").write_bytes(inputs)
         counting = _COUNT if profile else ()
-        _emulate([emulator, *on.qemu[1:], *counting], on, image, timeout)
+        try:
+            _emulate([emulator, *on.qemu[1:], *counting], on, image, timeout)
+        except VerificationError as error:
+            found = error.problems[0]
+            if not found.why:
+                raise
+            where = _layer_at_fault(units, on, image, inputs, optimize, timeout)
+            raise VerificationError(found.what, where=where, why=found.why) from None
         footprint = measure(image, on)
         results = BytesIO((folder / "outputs.bin").read_bytes())
         traces = BytesIO((folder / "trace.bin").read_bytes() if trace else b"")
@@ -127,11 +140,12 @@ def _build(
     units: Sequence[CodeUnit],
     on: Board,
     folder: Path,
-    trace: bool,
-    profile: bool,
+    hooks: str,
     optimize: str,
+    *,
+    trace: bool = False,
+    profile: bool = False,
 ) -> Path:
-    hooks = (_BEGIN if profile else "") + (_END if trace or profile else "")
     sources = {
         "board_main.c": board_templates()
         .get_template("main.c.j2")
@@ -147,22 +161,26 @@ def _build(
     return build_image(unit, on, sources, folder, optimize=optimize, flags=tuple(flags))
 
 
-def _emulate(qemu: list[str], on: Board, image: Path, timeout: float) -> None:
+def _run(qemu: list[str], image: Path, timeout: float) -> subprocess.CompletedProcess[str]:
     command = [
         *(*qemu, "-display", "none", "-monitor", "none", "-serial", "none"),
         *("-semihosting-config", "enable=on,target=native", "-kernel", image.name),
     ]
+    return subprocess.run(
+        command,
+        cwd=image.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+        check=False,
+    )
+
+
+def _emulate(qemu: list[str], on: Board, image: Path, timeout: float) -> None:
     try:
-        done = subprocess.run(
-            command,
-            cwd=image.parent,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            check=False,
-        )
+        done = _run(qemu, image, timeout)
     except subprocess.TimeoutExpired:
         raise VerificationError(
             f"the network did not finish within {timeout:g} s on the board {on.name}",
@@ -183,7 +201,29 @@ def _failure(text: str, status: int, image: Path) -> str:
         return f"the emulator ended with status {status}" + (f": {said[0]}" if said else "")
     at = re.search(r"pc 0x([0-9a-f]+)", fault[1])
     function = function_at(image, int(at[1], 16)) if at else ""
-    return fault[1] + (f" in {function}()" if function else "")
+    return fault[1].replace(at[0], f"{at[0]} in {function}()") if at and function else fault[1]
+
+
+def _layer_at_fault(
+    units: Sequence[CodeUnit], on: Board, image: Path, inputs: bytes, optimize: str, timeout: float
+) -> str:
+    """Return the layer in which a network fails, from a second run that prints every layer."""
+    folder = image.parent / "follow"
+    folder.mkdir()
+    again = _build(units, on, folder, _FOLLOW, optimize)
+    (folder / "inputs.bin").write_bytes(inputs)
+    try:
+        done = _run(list(on.qemu), again, timeout)
+    except subprocess.TimeoutExpired:
+        return ""
+    seen = re.findall(r"^layer (\w+) 0x([0-9a-f]+)$", done.stdout + done.stderr, re.MULTILINE)
+    if not seen:
+        return ""
+    unit = next(u for u in units if u.name.upper() == seen[-1][0])
+    index = int(seen[-1][1], 16)
+    layers = unit.report.get("layers", ())
+    name = f", {layers[index]['op']} '{layers[index]['name']}'" if index < len(layers) else ""
+    return f"layer {index} of {unit.name}{name}"
 
 
 def _encode(unit: CodeUnit, feeds: Sequence[Mapping[str, Array]]) -> bytes:

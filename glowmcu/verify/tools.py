@@ -11,6 +11,8 @@ _PACKAGES = {
     "gcc": "gcc libc6-dev",
     "clang": "clang",
     "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+    "arm-none-eabi-objcopy": "binutils-arm-none-eabi",
+    "riscv64-unknown-elf-objcopy": "binutils-riscv64-unknown-elf",
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
     "qemu-system-arm": "qemu-system-arm",
     "qemu-system-riscv32": "qemu-system-misc",
