@@ -11,6 +11,7 @@ from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._conv_dsp import CONV_DSP
 from glowmcu.ops._conv_mve import CONV_MVE
+from glowmcu.ops._halfword import CONV_HALFWORD
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
 from glowmcu.ops._overlap import (
     ascending_blocks,
@@ -178,6 +179,7 @@ class ConvS8(WindowInstruction):
 
     kernels = (
         *CONV_MVE,
+        *CONV_HALFWORD,
         *CONV_DSP,
         *WINOGRAD_DSP,
         Kernel(

@@ -14,6 +14,7 @@ from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
 from glowmcu.ops._conv_mve import DENSE_MVE
 from glowmcu.ops._dense_dsp import DENSE_DSP
+from glowmcu.ops._halfword import DENSE_HALFWORD
 from glowmcu.ops._linear import clamp_range, fold_linear, integer_linear, pack_by_four
 from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, weights_i8
 from glowmcu.targets.kernel import Kernel, Packed
@@ -133,7 +134,12 @@ class DenseS8(Instruction):
     low: int
     high: int
 
-    kernels = (*DENSE_MVE, *DENSE_DSP, Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True))
+    kernels = (
+        *DENSE_MVE,
+        *DENSE_HALFWORD,
+        *DENSE_DSP,
+        Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),
+    )
 
     @property
     def macs(self) -> int:

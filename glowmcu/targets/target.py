@@ -10,8 +10,12 @@ CAPABILITIES = {
     "arm-dsp": "Armv7E-M / Armv8-M DSP extension: SMLAD, SXTB16, SMMLAR, SSAT (__ARM_FEATURE_DSP)",
     "arm-mve": "Helium with integer vectors (__ARM_FEATURE_MVE & 1)",
     "arm-fpu": "single-precision FPU with 32 registers",
+    "armv6m": "Armv6-M: Thumb instructions of 16 bits (Cortex-M0, M0+)",
     "x86-avx2": "x86-64 with AVX2",
 }
+
+ANYWHERE = frozenset({"armv6m"})
+"""Capabilities whose kernels run on every processor: on larger ones of the family, else as C."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Target:
     flags: tuple[str, ...]
     align: int = 4
 
+    def lacks(self, other: Target) -> frozenset[str]:
+        """Return the capabilities that code for `other` uses and this processor has not."""
+        return other.capabilities - self.capabilities - ANYWHERE
+
 
 def _arm(name: str, summary: str, capabilities: set[str], *flags: str, align: int = 4) -> Target:
     return Target(
@@ -42,8 +50,8 @@ TARGETS: dict[str, Target] = {
     t.name: t
     for t in (
         Target("host", "this machine, portable C99", frozenset(), "", (), 16),
-        _arm("cortex-m0", "Armv6-M", set(), "-mcpu=cortex-m0", _SOFT),
-        _arm("cortex-m0plus", "Armv6-M", set(), "-mcpu=cortex-m0plus", _SOFT),
+        _arm("cortex-m0", "Armv6-M", {"armv6m"}, "-mcpu=cortex-m0", _SOFT),
+        _arm("cortex-m0plus", "Armv6-M", {"armv6m"}, "-mcpu=cortex-m0plus", _SOFT),
         _arm("cortex-m3", "Armv7-M", set(), "-mcpu=cortex-m3", _SOFT),
         _arm(
             "cortex-m4",

@@ -94,7 +94,7 @@ def _measure(unit: CodeUnit, progress: Callable[[str], None]) -> _Needs:
         b
         for b in emulated_boards()
         if target(b.target).compiler == unit.target.compiler
-        and unit.target.capabilities <= target(b.target).capabilities
+        and not target(b.target).lacks(unit.target)
     ]
     estimate = unit.report["weights_bytes"] + unit.report["code_bytes_estimate"] + _CODE_OVERHEAD
     board = max(

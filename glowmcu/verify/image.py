@@ -96,7 +96,7 @@ def processor_of(unit: CodeUnit, board: Board) -> Target:
 
 def check_target(unit: CodeUnit, board: Board) -> None:
     """Raise OptionError where the code of `unit` needs more than the board's processor has."""
-    missing = unit.target.capabilities - target(board.target).capabilities
+    missing = target(board.target).lacks(unit.target)
     if missing:
         raise OptionError(
             f"code for {unit.target.name} does not run on the board {board.name}",
@@ -119,7 +119,7 @@ def _build_error(message: str, unit: CodeUnit, board: Board) -> Exception:
         fitting = [
             b.name
             for b in list_boards()
-            if unit.target.capabilities <= target(b.target).capabilities
+            if not target(b.target).lacks(unit.target)
             and target(b.target).compiler == target(board.target).compiler
             and b.flash_bytes >= needed["flash"]
             and b.ram_bytes >= needed["ram"] + b.stack - board.stack
