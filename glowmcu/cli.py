@@ -58,6 +58,14 @@ def cli() -> None:
 )
 @model_options
 @click.option(
+    "--input",
+    "input_",
+    type=click.Choice(["whole", "rows"]),
+    default="whole",
+    show_default=True,
+    help="rows: NAME_push_row takes the input row by row, as a camera or microphone delivers it.",
+)
+@click.option(
     "--print-after",
     multiple=True,
     metavar="PASS",

@@ -22,7 +22,7 @@ from glowmcu.emit.view import (
 )
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import RowWindow
-from glowmcu.instr.striped import Member, Striped, height, row_bytes
+from glowmcu.instr.striped import Feed, Member, Striped, height, row_bytes
 from glowmcu.targets.kernel import Kernel, RowKernel, no_scratch
 
 
@@ -69,16 +69,47 @@ class _Chain:
         head = literals.block(
             f"Layers {self.index}, row by row: step n makes row {numbers}[n] of one of them."
         )
+        count = len(self.striped.steps)
+        if self.striped.counter is not None:
+            start, stop = self._resumed(function, steps, count)
+        else:
+            start = (
+                f"static void {function}({self.state.name}_arena *arena)\n{{\n"
+                f"    const gm_rows_t *const t = {tensors};\n"
+                f"    for (int32_t n = 0; n < {count}; n++) {{\n"
+            )
+            stop = "    }\n}"
         return (
             f"static const gm_rows_t {tensors}[{len(self.tables)}] = {{\n{entries}\n}};\n\n"
             f"{head}\n"
-            f"static void {function}({self.state.name}_arena *arena)\n{{\n"
-            f"    const gm_rows_t *const t = {tensors};\n"
-            f"    for (int32_t n = 0; n < {len(self.striped.steps)}; n++) {{\n"
+            f"{start}"
             f"        const int32_t r = {numbers}[n];\n"
             f"{declared}"
-            f"        switch ({steps}[n]) {{\n" + "".join(cases) + "        }\n    }\n}"
+            f"        switch ({steps}[n]) {{\n" + "".join(cases) + "        }\n" + stop
         )
+
+    def _resumed(self, function: str, steps: str, count: int) -> tuple[str, str]:
+        """Return head and end of a function that goes on until it needs the next row of input."""
+        assert self.striped.counter is not None
+        counter = f"AT({address(self.striped.counter, self.state.plan)})"
+        tensors = f"{self.state.name}_tensors{self.index}"
+        head = literals.call(
+            f"static int32_t {function}", (f"{self.state.name}_arena *arena", "const void *row"), 0
+        ).removesuffix(";")
+        start = (
+            f"{head}\n{{\n"
+            f"    const gm_rows_t *const t = {tensors};\n"
+            f"    int32_t n = *(const int32_t *){counter};\n"
+            f"    if (n >= {count}) {{\n        return -1; /* nothing was begun */\n    }}\n"
+            f"    do {{\n"
+        )
+        stop = (
+            f"        n++;\n"
+            f"    }} while (n < {count} && {steps}[n] != 0);\n"
+            f"    *(int32_t *){counter} = n;\n"
+            f"    return n == {count};\n}}"
+        )
+        return start, stop
 
     def _constant(self, label: str, data: np.ndarray, what: str) -> str:
         comment = f"layer {self.index}: {what}, {data.dtype.name}[{data.size}]"
@@ -105,6 +136,10 @@ class _Chain:
         label = "default" if number == len(self.striped.members) - 1 else f"case {number}"
         name = f"{type(member.instruction).__name__} {short(member.instruction.name)}"
         lines = [f"        {label}:", literals.block(name, 12)]
+        if isinstance(member.instruction, Feed):
+            row = self._row(member.y, "r")
+            copy = literals.call("memcpy", (row, "row", str(row_bytes(member.y))), 12)
+            return "\n".join([*lines, copy, "            break;"]) + "\n"
         kernel = member.instruction.kernel
         assert kernel is not None
         called = Kernel(called_symbol(member), folder=kernel.folder)

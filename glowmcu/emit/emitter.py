@@ -18,9 +18,10 @@ from glowmcu.emit.golden import Golden
 from glowmcu.emit.golden import context as golden_context
 from glowmcu.emit.names import short
 from glowmcu.emit.specialize import specialised_layers
-from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
+from glowmcu.emit.unit import OUTSIDE, CodeUnit, ModelInfo, Plan, Slot
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.striped import Striped
 from glowmcu.options import Options
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.target import Target
@@ -44,7 +45,10 @@ def emit(
     chosen = specialised_layers(function, options.specialize, options.optimize)
     code = assemble(function, name, plan, chosen, _render)
     inputs, outputs = view.identify(
-        view.slots(function.inputs, (b.name for b in function.inputs), plan),
+        (
+            *view.slots(function.inputs, (b.name for b in function.inputs), plan),
+            *(Slot(b.name, "", b.type, OUTSIDE, b.tensor, b.perm) for b in function.fed),
+        ),
         view.slots(function.outputs, function.output_names, plan),
     )
     runtime = _runtime_files(code)
@@ -61,6 +65,7 @@ def emit(
         "inputs": inputs,
         "outputs": outputs,
         "slots": (*inputs, *outputs),
+        "feed": _feed(function, plan, code, inputs),
         "states": _states(function, plan),
         "size": size,
         "align": align,
@@ -71,6 +76,7 @@ def emit(
         "names": [literals.string(short(i.name)) for i in function.instructions],
         "usage": _usage(name, (*inputs, *outputs)),
         "prototype": _prototype(name, inputs, outputs),
+        "push_prototype": _push_prototype(name, inputs) if function.fed else "",
         "fence": _mixes_types(function),
         "aliases": _aliases(inputs, outputs),
         "slot_functions": _slot_functions(name, inputs, outputs),
@@ -228,6 +234,11 @@ def _usage(name: str, slots: tuple[Slot, ...]) -> list[str]:
     return [line[2:] for line in lines]  # " *" takes their place
 
 
+def _push_prototype(name: str, inputs: tuple[Slot, ...]) -> str:
+    row = f"const {inputs[0].type.dtype.c} *row"
+    return literals.call(f"{name}_status {name}_push_row", (f"{name}_arena *arena", row), 0)[:-1]
+
+
 def _aliases(inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[tuple[Slot, str]]:
     """Return the slots that are also called INPUT and OUTPUT: the only ones of their kind."""
     groups = (("INPUT", inputs), ("OUTPUT", outputs))
@@ -243,6 +254,23 @@ def _slot_functions(
         for role, group in (("input", inputs), ("output", outputs))
         for slot in group
     ]
+
+
+def _feed(
+    function: Function, plan: Plan, code: view.Code, inputs: tuple[Slot, ...]
+) -> dict[str, Any] | None:
+    """Return what templates say about an input that comes row by row, None without one."""
+    chain = function.instructions[0] if function.fed else None
+    if not isinstance(chain, Striped) or chain.counter is None:
+        return None
+    rows = inputs[0].type.shape[1]
+    return {
+        "slot": inputs[0],
+        "rows": rows,
+        "row_len": inputs[0].type.numel // rows,
+        "function": code.layers[0].function,
+        "counter": view.address(chain.counter, plan),
+    }
 
 
 def _opening(text: str) -> str:

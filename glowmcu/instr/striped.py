@@ -12,8 +12,30 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
-from glowmcu.instr.instruction import Ins, Instruction, RowWindow, arrays_of
+from glowmcu.instr.instruction import In, Ins, Instruction, Out, RowWindow, arrays_of
 from glowmcu.targets.kernel import Kernel
+
+
+class Feed(Instruction):
+    """y = x, a row at a time, as the caller hands it over: the first member of a chain."""
+
+    y: Out
+    x: In
+
+    kernels = (Kernel("gm_feed"),)
+
+    def windows(self) -> dict[str, RowWindow]:
+        """One row makes one row."""
+        return {"x": RowWindow()}
+
+    def at_row(self, row: int) -> Feed:
+        """Any row is like the others."""
+        return self
+
+    def reference(self, x: Array) -> Array:
+        """Return the row as it is."""
+        return x
+
 
 Outs = Annotated[tuple[Buffer, ...], "out"]
 Form = Literal["call", "row", "scan"]
@@ -159,7 +181,8 @@ _KERNEL = Kernel("gm_striped")
 class Striped(Instruction):
     """A chain, run in `steps` of (member, row); ys and xs lie whole, everything else in pools.
 
-    places  where the rows of inner tensors lie, by root
+    places   where the rows of inner tensors lie, by root
+    counter  of a chain whose input is handed over row by row: 32 bits that count its steps
     """
 
     ys: Outs
@@ -169,8 +192,15 @@ class Striped(Instruction):
     steps: tuple[tuple[int, int], ...]
     places: Mapping[Buffer, Pooled]
     descending: bool = False
+    counter: Buffer | None = None
 
     kernels = (_KERNEL,)
+
+    @property
+    def fed(self) -> Buffer | None:
+        """The tensor that the caller hands over row by row, which lies outside the arena."""
+        first = self.members[0].instruction
+        return first.x if isinstance(first, Feed) else None
 
     @property
     def macs(self) -> int:
@@ -198,6 +228,7 @@ class Striped(Instruction):
 
         return replace(
             self,
+            counter=mapping.get(self.counter, self.counter) if self.counter else None,
             ys=tuple(mapping.get(b, b) for b in self.ys),
             pools=tuple(mapping.get(b, b) for b in self.pools),
             xs=tuple(mapping.get(b, b) for b in self.xs),
@@ -221,8 +252,11 @@ class Striped(Instruction):
             holder, offset = self.locate(buffer, r)
             return Access(role, buffer.root, r, holder, offset, row_bytes(buffer))
 
+        if self.counter is not None:
+            yield Access("sums", self.counter, 0, self.counter, 0, self.counter.nbytes)
         for _, x, rows in member.reads(row):
-            yield from (one("in", x, r) for r in rows)
+            if x is not self.fed:
+                yield from (one("in", x, r) for r in rows)
         s = member.scratch
         if s is not None:
             yield Access("sums" if member.form == "scan" else "scratch", s, 0, s, 0, s.nbytes)
@@ -233,7 +267,8 @@ class Striped(Instruction):
 
     def run(self, memory: Mapping[Buffer, Array]) -> None:
         """Run step after step on bytes."""
-        raw = {b: _bytes(memory[b]) for b in (*self.ys, *self.pools, *self.xs)}
+        outside = () if self.fed is None else (self.fed,)
+        raw = {b: _bytes(memory[b]) for b in (*self.ys, *self.pools, *self.xs, *outside)}
 
         def view(buffer: Buffer, row: int) -> Array:
             holder, offset = self.locate(buffer, row)
@@ -286,4 +321,10 @@ def unrolled(function: Function) -> Function:
             instructions += [m.instruction for m in instruction.members]
         else:
             instructions.append(instruction)
-    return replace(function, instructions=tuple(instructions))
+    feeds = [i for i in instructions if isinstance(i, Feed)]
+    return replace(
+        function,
+        inputs=(*(f.y for f in feeds), *function.inputs),
+        fed=(),
+        instructions=tuple(i for i in instructions if not isinstance(i, Feed)),
+    )

@@ -9,7 +9,7 @@ from glowmcu.instr.function import Function
 
 def verify(function: Function) -> None:
     """Raise IllFormedError when a rule of the instruction IR does not hold."""
-    written: set[Buffer] = {b.root for b in function.given}
+    written: set[Buffer] = {b.root for b in (*function.given, *function.fed)}
     for number, instruction in enumerate(function.instructions):
         where = f"instruction {number} {type(instruction).__name__} '{instruction.name}'"
         for operand in instruction.operands():

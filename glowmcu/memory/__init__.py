@@ -3,6 +3,7 @@
 from glowmcu.core.passes import Pass, as_pass
 from glowmcu.instr.function import Function
 from glowmcu.memory.direction import choose_directions
+from glowmcu.memory.feed import feed_rows
 from glowmcu.memory.share import eliminate_copies, eliminate_dead_stores, share_in_place
 from glowmcu.memory.stripe import stripe
 from glowmcu.options import Options
@@ -21,7 +22,9 @@ def memory_passes(machine: Target, options: Options) -> tuple[Pass[Function], ..
         """Run chains of layers row by row, where that makes the arena as small as is asked for."""
         return stripe(function, machine, options, lambda f: choose_directions(share_in_place(f)))
 
+    fed = options.input == "rows"
+    feeding = (as_pass(feed_rows, required=True),) if fed else ()
+    striping = (as_pass(run_by_rows, required=fed),) if options.stripe or fed else ()
     if not options.share:
-        return ()
-    striping = (run_by_rows,) if options.stripe else ()
-    return tuple(map(as_pass, (*_BEFORE, *striping, *_AFTER)))
+        return (*feeding, *striping) if fed else ()
+    return (*map(as_pass, _BEFORE), *feeding, *striping, *map(as_pass, _AFTER))

@@ -153,7 +153,9 @@ def make_striped(
     if len(members) > 1:
         name += f" .. {members[-1].instruction.name}"
     origin = tuple(dict.fromkeys(o for m in members for o in m.instruction.origin))
-    kernel = Striped.kernels[0]
+    kernels = (m.instruction.kernel for m in members)
+    requires = frozenset().union(*(k.requires for k in kernels if k is not None))
+    kernel = replace(Striped.kernels[0], requires=requires)
     return replace(  # type: ignore[call-arg]
         draft, pools=tuple(pools), places=places, name=name, origin=origin, kernel=kernel
     )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from glowmcu.core.passes import record
+from glowmcu.errors import OptionError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.instr.striped import Member, Striped
+from glowmcu.instr.striped import Feed, Member, Striped
 from glowmcu.memory.chain import Chain, Offered, make_striped
 from glowmcu.memory.lifetime import Lifetimes, lifetimes
 from glowmcu.memory.plan import plan
@@ -96,7 +97,8 @@ class Stripes:
         self.edges = [[] for _ in range(count + 1)]
         for first in range(count):
             nbytes = max(self._live(first), self._live(first + 1))
-            self.edges[first + 1].append(_Edge(first, first + 1, nbytes, plain=True))
+            if not isinstance(self.function.instructions[first], Feed):
+                self.edges[first + 1].append(_Edge(first, first + 1, nbytes, plain=True))
             for last in range(first + 1, min(count, first + _LONGEST) + 1):
                 if not all(able[first:last]):
                     break
@@ -106,7 +108,7 @@ class Stripes:
 
     def search(self, goal: Goal) -> Striping:
         """Return the best way found for a goal; for a limit that none meets, the smallest."""
-        plain = self._finished({})
+        plain = self._plain()
         allowed = goal.most_extra * sum(map(self.cost, self.function.instructions))
         if goal.limit is not None:
             return self._within(plain, goal.limit)
@@ -114,7 +116,7 @@ class Stripes:
             return self.smallest()
         best = plain
         for found in self._ever_smaller(plain.nbytes):
-            if found.cost > allowed:
+            if found.cost > allowed and best.nbytes < _NO_LIMIT:
                 break
             best = min(best, found, key=lambda s: (s.nbytes, s.cost))
         return best
@@ -129,10 +131,16 @@ class Stripes:
 
     def smallest(self) -> Striping:
         """Return the smallest way found, whatever it costs."""
-        plain = self._finished({})
+        plain = self._plain()
         path = self._path(0)
         found = self._turned(path)
         return min(plain, found, key=lambda s: (s.nbytes, s.cost))
+
+    def _plain(self) -> Striping:
+        """Return the function as it is; one that is fed row by row cannot stay so."""
+        if self.function.fed:
+            return Striping(self.function, _NO_LIMIT, 0.0)
+        return self._finished({})
 
     def _ever_smaller(self, nbytes: int) -> Iterator[Striping]:
         """Yield ways of rising cost and falling peak, the last one of the least peak."""
@@ -177,7 +185,12 @@ class Stripes:
         at = count
         while at:
             edge = source[at]
-            assert edge is not None
+            if edge is None or edge.nbytes >= _NO_LIMIT:
+                raise OptionError(
+                    "the input cannot be handed over row by row",
+                    why="the first layers do not work on rows of it",
+                    hint="leave out --input rows",
+                )
             path.append(edge)
             at = edge.first
         return path[::-1]
@@ -226,6 +239,8 @@ class Stripes:
 
     def _is_able(self, number: int) -> bool:
         """Tell whether an instruction can be in a chain, be it only as a sum over rows."""
+        if isinstance(self.function.instructions[number], Feed):
+            return True
         return self._striped(_Edge(number, number + 1, 0), lean=True) is not None
 
     def _live(self, number: int) -> int:
@@ -316,16 +331,18 @@ def stripe(
     """
 
     def offered(kernel: Kernel, instruction: Instruction) -> bool:
-        return kernel.requires <= machine.capabilities and not kernel.accepts(instruction)
+        is_meant = kernel.requires <= machine.capabilities and options.optimize in kernel.modes
+        return is_meant and not kernel.accepts(instruction)
 
     if not function.instructions:
         return function
     if options.ram_limit is not None and options.optimize != "size":
         goal = Goal(options.ram_limit)
-    elif options.optimize == "speed":
+    elif options.optimize == "speed" and options.input == "whole":
         return function
     else:
-        goal = Goal(None, float("inf") if options.optimize == "size" else LITTLE)
+        most = {"size": float("inf"), "balanced": LITTLE, "speed": 0.0}[options.optimize]
+        goal = Goal(None, most)
     stripes = Stripes(function, machine.align, offered, cycles, finish)
     found = stripes.search(goal).function
     for instruction in found.instructions:
