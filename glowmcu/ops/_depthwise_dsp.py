@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.ops._linear import data_of
-from glowmcu.ops._planar import planar
-from glowmcu.targets.kernel import Kernel, Packed
+from glowmcu.ops._planar import is_column, planar, planar_row
+from glowmcu.targets.kernel import Kernel, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.depthwise import DepthwiseS8
@@ -21,6 +22,12 @@ def _accepts(i: DepthwiseS8) -> str:
     if any(data_of(b) is None for b in (i.w, i.bias, i.multiplier)):
         return "weights or bias are computed at run time"
     return planar(i).why_not()
+
+
+def _accepts_image(i: DepthwiseS8) -> str:
+    if is_column(i):
+        return "is for images of several columns"
+    return _accepts(i) or planar_row(i).why_not()
 
 
 def _pack(i: DepthwiseS8) -> tuple[Packed, ...]:
@@ -38,20 +45,33 @@ def _in_place(i: DepthwiseS8) -> tuple[tuple[str, str], ...]:
     return (("y", "x"),) if planar(i).in_place() else ()
 
 
+_COLUMN = Kernel(
+    "gm_depthwise_s8_column",
+    requires=DSP,
+    folder="arm_dsp",
+    accepts=lambda i: _accepts(i) if is_column(i) else "is for images of one column",
+    scratch=lambda i: 8 * planar(i).plane,
+    pack=_pack,
+    template="planar_depthwise.c.j2",
+    view=lambda i: {"p": planar(i), "rows": False},
+    in_place=_in_place,
+    modes=LONG_CODE,
+    cycles=lambda i: planar(i).cycles(),
+    flash=lambda i: _pack(i)[0].data.nbytes + planar(i).code_bytes(),
+)
 DEPTHWISE_DSP = (
-    Kernel(
-        "gm_depthwise_s8_planar",
-        requires=DSP,
-        folder="arm_dsp",
-        accepts=_accepts,
-        scratch=lambda i: 8 * planar(i).plane,
-        pack=_pack,
-        template="planar_depthwise.c.j2",
-        view=lambda i: {"p": planar(i)},
-        in_place=_in_place,
-        modes=LONG_CODE,
-        cycles=lambda i: planar(i).cycles(),
-        flash=lambda i: _pack(i)[0].data.nbytes + planar(i).code_bytes(),
+    _COLUMN,
+    replace(
+        _COLUMN,
+        symbol="gm_depthwise_s8_planar",
+        accepts=_accepts_image,
+        row=RowKernel(
+            "gm_depthwise_s8_planar_rows",
+            scratch=lambda i: 8 * planar_row(i).plane,
+            cycles=lambda i: i.batch * i.out_height * (planar_row(i).cycles() + 60),
+            template="planar_depthwise.c.j2",
+            view=lambda i: {"p": planar_row(i), "rows": True},
+        ),
     ),
 )
 """Kernels of DepthwiseS8, the preferred one first."""

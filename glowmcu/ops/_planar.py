@@ -6,7 +6,7 @@ word holds two neighbouring pixels. Each multiply-accumulate then does two taps 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -322,9 +322,23 @@ class Planar:
         return 700 + tiles * each + (each * 2 // 3 if self.part else 0)
 
 
+def planar_row(i: Any) -> Planar:
+    """Return the geometry of one row of a DepthwiseS8: the rows of its window are the image."""
+    upright = _planar(i, lying=False)
+    return replace(upright, batch=1, height=i.kernel_height, out_height=1, top=0)
+
+
 def planar(i: Any) -> Planar:
     """Return the geometry of a DepthwiseS8."""
-    lying = i.width == 1 and i.kernel_width == 1 and i.out_width == 1 and i.pad_left == 0
+    return _planar(i, lying=is_column(i))
+
+
+def is_column(i: Any) -> bool:
+    """Tell whether the image is one column, and so is the window."""
+    return bool(i.width == 1 and i.kernel_width == 1 and i.out_width == 1 and i.pad_left == 0)
+
+
+def _planar(i: Any, *, lying: bool) -> Planar:
     sizes = (i.height, i.width, i.out_height, i.out_width, i.kernel_height, i.kernel_width)
     height, width, out_height, out_width, kernel_height, kernel_width = sizes
     strides, pads = (i.stride_height, i.stride_width), (i.pad_top, i.pad_left)

@@ -14,7 +14,7 @@ from kernel_program import PRELUDE, SANITIZE, STRICT, literal
 import glowmcu.ops  # noqa: F401 - registers the cards
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
-from glowmcu.emit.emitter import ModelInfo, _render, emit
+from glowmcu.emit.emitter import ModelInfo, _template, emit
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.instr.buffer import Buffer
@@ -32,6 +32,10 @@ from glowmcu.targets.kernel import Kernel, no_scratch
 from glowmcu.targets.target import target
 
 SUPPORT = Path(__file__).resolve().parent.parent / "support"
+
+
+def template(name: str) -> Any:
+    return _template(f"instr/{name}")
 
 
 @dataclass(frozen=True)
@@ -94,17 +98,19 @@ def kernel_of(step: Step, symbol: str) -> Kernel | None:
 
 
 def _case(
-    number: int, step: Step, kernel: Kernel, in_place: bool, data: bytearray, made: dict[str, str]
+    number: int, step: Step, kernel: Kernel, mode: str, data: bytearray, made: dict[str, str]
 ) -> str:
     """Return a C function that calls the kernel on blocks of exactly the right size.
 
     made: rendered kernels by their text, to which this one is added.
     """
+    if mode == "rows":
+        return _rows_case(number, step, kernel, data, made)
     i = step.instruction
     lines: list[str] = []
     outputs: list[str] = []
     inputs: list[str] = []
-    shared = dict(replace(i, kernel=kernel).shares()) if in_place else {}
+    shared = dict(replace(i, kernel=kernel).shares()) if mode == "in_place" else {}
     emitted = ""
 
     def load(array: Array, name: str) -> None:
@@ -131,7 +137,9 @@ def _case(
         inputs.append("scratch")
     name = kernel.symbol
     if kernel.template:
-        name = made.setdefault(_render(kernel, i, "THIS"), f"call_{number}")
+        name = made.setdefault(
+            template(kernel.template).render(function="THIS", **kernel.view(i)), f"call_{number}"
+        )
     else:
         members = ", ".join(literal(v) for v in i.attributes().values())
         lines.append(f"static const {kernel.symbol}_t p = {{{members}}};")
@@ -141,13 +149,49 @@ def _case(
     return f"static void case_{number}(void)\n{{\n{body}\n}}\n"
 
 
+def _rows_case(
+    number: int, step: Step, kernel: Kernel, data: bytearray, made: dict[str, str]
+) -> str:
+    """Return the same for a kernel that makes one row a call."""
+    i: Any = step.instruction
+    row = kernel.row
+    assert row is not None
+    assert kernel.pack
+    (packed,) = kernel.pack(i)
+    data.extend(np.ascontiguousarray(step.arrays[i.x]).tobytes())
+    data.extend(packed.data.tobytes())
+    text = template(row.template).render(function="THIS", **row.view(i))  # type: ignore[misc]
+    name = made.setdefault(text, f"call_{number}")
+    return f"""static void case_{number}(void)
+{{
+    char *x = load(fresh({i.x.nbytes}), {i.x.nbytes});
+    void *w = load(fresh({packed.data.nbytes}), {packed.data.nbytes});
+    char *y = fresh({i.y.nbytes});
+    void *scratch = fresh({row.scratch(i)});
+    for (int32_t r = 0; r < {i.out_height}; r++) {{
+        const void *rows[{i.kernel_height}];
+        for (int32_t k = 0; k < {i.kernel_height}; k++) {{
+            const int32_t at = r * {i.stride_height} - {i.pad_top} + k;
+            rows[k] = at >= 0 && at < {i.height} ? x + at * {i.x.nbytes // i.height} : NULL;
+        }}
+        {name}((int8_t *)y + r * {i.y.nbytes // i.out_height}, r, rows, w, scratch);
+    }}
+    emit(y, {i.y.nbytes});
+    release();
+}}
+"""
+
+
 def run_twins(
-    calls: Sequence[tuple[Step, Kernel, bool]], place: Path, compiler: str = "gcc"
+    calls: Sequence[tuple[Step, Kernel, str]], place: Path, compiler: str = "gcc"
 ) -> list[Array]:
-    """Run the C of kernels on this machine under sanitizers; return each call's output."""
+    """Run the C of kernels on this machine under sanitizers; return each call's output.
+
+    A call says how: plain, in_place, or rows.
+    """
     data = bytearray()
     made: dict[str, str] = {}
-    cases = [_case(n, step, k, inside, data, made) for n, (step, k, inside) in enumerate(calls)]
+    cases = [_case(n, step, k, mode, data, made) for n, (step, k, mode) in enumerate(calls)]
     main = "\n".join(f"    case_{n}();" for n in range(len(calls)))
     plain = sorted({k.symbol for _, k, _ in calls if not k.template})
     text = "\n".join(f'#include "{s}.h"' for s in plain) + "\n#include <stdint.h>\n"

@@ -13,7 +13,7 @@ from glowmcu.ops.base import Example, bias_i32, i8, weights_i8
 from glowmcu.ops.conv import Conv2D
 from glowmcu.verify.board import board, run_all_on_board
 
-PLANAR = "gm_depthwise_s8_planar"
+PLANAR, COLUMN = "gm_depthwise_s8_planar", "gm_depthwise_s8_column"
 
 
 def _example(
@@ -53,6 +53,8 @@ def examples() -> Iterator[Example]:
     yield _example(rng, (30, 1), (4, 1), (2, 1), (1, 0, 2, 0), 9)
     yield _example(rng, (1, 90), (1, 3), (1, 1), (0, 2, 0, 1), 4)
     yield _example(rng, (5, 3), *three, 1030)
+    yield _example(rng, (3, 39), (3, 3), (1, 1), (0, 1, 0, 1), 4)
+    yield _example(rng, (3, 40), (3, 3), (2, 2), (0, 1, 0, 1), 5)
     yield _example(rng, (9, 130), *three, 40, clamp=(-1.0, 2.0))
     for _ in range(30):
         kh, kw, sh, sw = (int(v) for v in rng.integers(1, [7, 9, 4, 4]))
@@ -64,31 +66,35 @@ def examples() -> Iterator[Example]:
         yield _example(rng, (h, w), (kh, kw), (sh, sw), pads, c, n, clamp)
 
 
-def accepted() -> list[Step]:
+def accepted() -> list[tuple[Step, str]]:
     steps = list(steps_of(Conv2D, examples(), "DepthwiseS8"))
-    found = [s for s in steps if kernel_of(s, PLANAR)]
-    assert len(found) > 35
+    found = [(s, k) for s in steps for k in (PLANAR, COLUMN) if kernel_of(s, k)]
+    for symbol, least in ((PLANAR, 30), (COLUMN, 5)):
+        assert sum(k == symbol for _, k in found) >= least
     return found
 
 
 @pytest.mark.cc
-def test_twin_equals_reference(tmp_path: Path) -> None:
-    steps = accepted()
-    calls = [(s, kernel_of(s, PLANAR), False) for s in steps]
-    calls += [(s, k, True) for s, k, _ in calls if k and k.in_place(s.instruction)]
-    assert len(calls) > len(steps) + 10
-    results = run_twins(calls, tmp_path)  # type: ignore[arg-type]
-    for (step, _, inside), found in zip(calls, results, strict=True):
+def test_twins_equal_reference(tmp_path: Path) -> None:
+    """Whole images, in place, and row by row."""
+    plain = [(s, k) for s, name in accepted() if (k := kernel_of(s, name))]
+    calls = [(s, k, "plain") for s, k in plain]
+    calls += [(s, k, "in_place") for s, k in plain if k.in_place(s.instruction)]
+    assert len(calls) > len(plain) + 10
+    one = [(s, k) for s, k in plain if s.instruction.attributes()["batch"] == 1]
+    calls += [(s, k, "rows") for s, k in one if k.row]
+    results = run_twins(calls, tmp_path)
+    for (step, _, mode), found in zip(calls, results, strict=True):
         (y,) = step.instruction.outputs()
-        np.testing.assert_array_equal(found, step.arrays[y], f"{step.label} in place: {inside}")
+        np.testing.assert_array_equal(found, step.arrays[y], f"{step.label} {mode}")
 
 
 @pytest.mark.qemu
 def test_assembly_equals_reference(qemu: None) -> None:
     steps = accepted()
-    units = [unit_of(s, PLANAR) for s in steps]
-    runs = run_all_on_board(units, board("mps2-an386"), [[s.feeds] for s in steps])
-    for step, run in zip(steps, runs, strict=True):
+    units = [unit_of(s, k) for s, k in steps]
+    runs = run_all_on_board(units, board("mps2-an386"), [[s.feeds] for s, _ in steps])
+    for (step, _), run in zip(steps, runs, strict=True):
         ((_, found),) = run.outputs[0].items()
         (y,) = step.instruction.outputs()
         np.testing.assert_array_equal(found.reshape(-1), step.arrays[y].reshape(-1), step.label)

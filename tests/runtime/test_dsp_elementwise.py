@@ -66,16 +66,16 @@ def accepted() -> list[tuple[Step, str]]:
 
 @pytest.mark.cc
 def test_twins_equal_reference(tmp_path: Path) -> None:
-    calls = [(s, kernel_of(s, k), False) for s, k in accepted()]
+    calls = [(s, kernel_of(s, k), "plain") for s, k in accepted()]
     calls += [
-        (s, k, True)
+        (s, k, "in_place")
         for s, k, _ in calls
         if k and (s.instruction.may_share or k.in_place(s.instruction))
     ]
     results = run_twins(calls, tmp_path)  # type: ignore[arg-type]
-    for (step, _, inside), found in zip(calls, results, strict=True):
+    for (step, _, mode), found in zip(calls, results, strict=True):
         (y,) = step.instruction.outputs()
-        np.testing.assert_array_equal(found, step.arrays[y], f"{step.label} in place: {inside}")
+        np.testing.assert_array_equal(found, step.arrays[y], f"{step.label} {mode}")
 
 
 @pytest.mark.qemu

@@ -65,13 +65,13 @@ def accepted() -> list[Step]:
 
 @pytest.mark.cc
 def test_twin_equals_reference(tmp_path: Path) -> None:
-    calls = [(s, kernel_of(s, WINOGRAD), False) for s in accepted()]
-    calls += [(s, k, True) for s, k, _ in calls if k and k.in_place(s.instruction)]
-    assert any(inside for _, _, inside in calls)
+    calls = [(s, kernel_of(s, WINOGRAD), "plain") for s in accepted()]
+    calls += [(s, k, "in_place") for s, k, _ in calls if k and k.in_place(s.instruction)]
+    assert any(mode == "in_place" for _, _, mode in calls)
     results = run_twins(calls, tmp_path)  # type: ignore[arg-type]
-    for (step, _, inside), found in zip(calls, results, strict=True):
+    for (step, _, mode), found in zip(calls, results, strict=True):
         (y,) = step.instruction.outputs()
-        np.testing.assert_array_equal(found, step.arrays[y], f"{step.label} in place: {inside}")
+        np.testing.assert_array_equal(found, step.arrays[y], f"{step.label} {mode}")
 
 
 @pytest.mark.qemu
