@@ -30,6 +30,7 @@ from glowmcu.lowering.stack import stack_maps
 from glowmcu.lowering.states import check_states, match_states, streamed
 from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
+from glowmcu.memory.guard import guard_choices
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
@@ -85,7 +86,7 @@ def function_passes(options: Options) -> tuple[Pass[Function], ...]:
         return select_kernels(function, machine, options.optimize)
 
     chosen = (as_pass(stack_maps), as_pass(choose_kernels, required=True))
-    return (*chosen, *memory_passes(machine, options))
+    return (*chosen, *memory_passes(machine, options), as_pass(guard_choices))
 
 
 def compile_network(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+from glowmcu.emit import literals
 from glowmcu.emit.chain import striped_layer
 from glowmcu.emit.unit import Plan
-from glowmcu.emit.view import Assembler, Code, Place, Render
+from glowmcu.emit.view import Assembler, Code, LayerView, Place, Render, address
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
 
@@ -15,9 +19,12 @@ def assemble(
     """Return the C records of a function; the chosen layers get constant parameters."""
     state = Assembler(name, plan, render, chosen)
     layers = tuple(
-        striped_layer(state, index, instruction)
-        if isinstance(instruction, Striped)
-        else state.layer(index, instruction)
+        _guarded(
+            striped_layer(state, index, instruction)
+            if isinstance(instruction, Striped)
+            else state.layer(index, instruction),
+            plan,
+        )
         for index, instruction in enumerate(function.instructions)
     )
     return Code(
@@ -28,3 +35,15 @@ def assemble(
         tuple(state.kernels.values()),
         tuple(state.includes),
     )
+
+
+def _guarded(layer: LayerView, plan: Plan) -> LayerView:
+    """Return a layer whose call is made under the condition of its guard."""
+    guard = layer.instruction.guard
+    if guard is None or not layer.call:
+        return layer
+    condition = f"*(const uint8_t *)AT({address(guard.condition, plan)})"
+    name, arguments = layer.call.strip().removesuffix(");").split("(", 1)
+    call = literals.call(name, tuple(re.split(r",\s+", arguments)), 8)
+    sign = "" if guard.when else "!"
+    return replace(layer, call=f"    if ({sign}{condition}) {{\n{call}\n    }}")

@@ -24,7 +24,7 @@ class Golden:
     """One sample, and what a sound network makes of it.
 
     inputs, outputs  stored arrays by name
-    layers           for each layer the arrays that it writes
+    layers           for each layer the arrays that it writes, none where it is skipped
     """
 
     inputs: Mapping[str, Array]
@@ -62,7 +62,7 @@ def _results(golden: Golden, code: Code) -> list[Expected]:
     found: list[Expected] = []
     real = False
     for layer, arrays in zip(code.layers, golden.layers, strict=True):
-        for slot, array in zip(layer.results, arrays, strict=True):
+        for slot, array in zip(layer.results, arrays, strict=bool(arrays)):
             data = np.ascontiguousarray(array)
             place = (slot.offset, slot.type.nbytes)
             if slot.type.dtype.is_float:

@@ -141,7 +141,8 @@ class _Active:
             condition = self.seen.apply(Reshape(()), condition, suffix="condition").output
         if self.condition is not None:
             name = f"{condition.name}.all"
-            condition = apply_importer(self.seen, "And", name, self.condition, condition)
+            active = self.condition
+            condition = apply_importer(self.seen, "Where", name, active, condition, active)
         self.condition = condition
         return True
 

@@ -54,11 +54,18 @@ def evaluate(
     for index, instruction in enumerate(function.instructions):
         if before:
             before(index, arena)
-        instruction.run(memory)
+        if not is_skipped(instruction, memory):
+            instruction.run(memory)
         if watch:
             watch(index, instruction, memory)
     names = (*function.output_names, *(b.name for b in function.states))
     return {n: memory[b].copy() for n, b in zip(names, function.kept, strict=True)}
+
+
+def is_skipped(instruction: Instruction, memory: Mapping[Buffer, Array]) -> bool:
+    """Tell whether an instruction's guard keeps it from running."""
+    guard = instruction.guard
+    return guard is not None and bool(memory[guard.condition].item()) is not guard.when
 
 
 def initial_state(buffer: Buffer) -> Array:

@@ -56,6 +56,7 @@ class Function:
         for instruction in self.instructions:
             yield from (o.buffer for o in instruction.operands())
             yield instruction.scratch
+            yield instruction.guard.condition if instruction.guard else None
         yield from self.outputs
 
     def with_buffers(self, mapping: dict[Buffer, Buffer]) -> Function:

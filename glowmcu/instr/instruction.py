@@ -30,6 +30,14 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """An instruction is skipped unless `condition`, one bool, is `when`."""
+
+    condition: Buffer
+    when: bool
+
+
+@dataclass(frozen=True)
 class RowWindow:
     """Output row r reads input rows r * stride - pad + k * dilation, 0 <= k < kernel."""
 
@@ -53,6 +61,7 @@ class Instruction:
     origin: tuple[str, ...] = ()
     kernel: Kernel | None = None
     scratch: Buffer | None = None
+    guard: Guard | None = None
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     may_share: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -106,6 +115,10 @@ class Instruction:
         """Return the output for the sums of all rows."""
         raise NotImplementedError
 
+    def choices(self) -> Mapping[Buffer, Guard]:
+        """Return the operands whose values matter only where a condition holds."""
+        return {}
+
     def shares(self) -> tuple[tuple[str, str], ...]:
         """The may_share pairs that hold for this instruction with its kernel."""
         return self.may_share + (self.kernel.in_place(self) if self.kernel else ())
@@ -153,10 +166,13 @@ class Instruction:
                 changes[field] = tuple(mapping.get(b, b) for b in found)
             elif found is not None:
                 changes[field] = mapping.get(found, found)
+        if self.guard is not None:
+            condition = self.guard.condition
+            changes["guard"] = Guard(mapping.get(condition, condition), self.guard.when)
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
-_BASE_FIELDS = ("name", "origin", "kernel", "scratch")
+_BASE_FIELDS = ("name", "origin", "kernel", "scratch", "guard")
 dataclass(frozen=True, eq=False, kw_only=True)(Instruction)
 _ROLES: dict[type, dict[str, str]] = {}
 

@@ -32,6 +32,9 @@ def dump(
         )
         if instruction.scratch is not None:
             operands += f", scratch={names[instruction.scratch]}"
+        if instruction.guard is not None:
+            operands += f", {'if' if instruction.guard.when else 'unless'}="
+            operands += names[instruction.guard.condition]
         attributes = ", ".join(f"{k}={v}" for k, v in instruction.attributes().items())
         kernel = f"  // {instruction.kernel.symbol}" if instruction.kernel else ""
         kind = type(instruction).__name__

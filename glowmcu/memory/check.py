@@ -125,10 +125,12 @@ def _check_contents(function: Function, plan: Plan) -> None:
     for buffer in function.given:
         contents.write(buffer, "the caller")
     for number, instruction in enumerate(function.instructions):
+        name = f"instruction {number} '{instruction.name}'"
+        if instruction.guard is not None:
+            contents.read(instruction.guard.condition, name)
         if isinstance(instruction, Striped):
             walk_steps(number, instruction, contents)
             continue
-        name = f"instruction {number} '{instruction.name}'"
         for buffer in instruction.inputs():
             if buffer.root.kind != "constant":
                 contents.read(buffer, name)
@@ -142,7 +144,8 @@ def _check_contents(function: Function, plan: Plan) -> None:
 
 def _operand_buffers(instruction: Instruction) -> list[Buffer]:
     scratch = [instruction.scratch] if instruction.scratch is not None else []
-    return [*(o.buffer for o in instruction.operands()), *scratch]
+    guard = [instruction.guard.condition] if instruction.guard is not None else []
+    return [*(o.buffer for o in instruction.operands()), *scratch, *guard]
 
 
 def _addresses(buffer: Buffer, plan: Plan) -> tuple[int, int]:

@@ -50,6 +50,8 @@ def _uses(function: Function) -> Iterator[tuple[int, Buffer]]:
         yield from ((index, o.buffer) for o in instruction.operands())
         if instruction.scratch is not None:
             yield index, instruction.scratch
+        if instruction.guard is not None:
+            yield index, instruction.guard.condition
     yield from ((len(function.instructions), b) for b in function.kept)
 
 

@@ -169,5 +169,7 @@ def _uses(function: Function) -> Iterator[tuple[Buffer, Use]]:
                 yield use(index, operand.buffer, operand.field, operand.role)
         if instruction.scratch is not None:
             yield use(index, instruction.scratch, "", "out")
+        if instruction.guard is not None:
+            yield use(index, instruction.guard.condition, "", "in")
     for buffer in function.kept:
         yield use(len(function.instructions), buffer, "", "in")

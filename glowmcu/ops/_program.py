@@ -165,3 +165,22 @@ def append(program: Program, more: Program, inputs: Mapping[int, Arg]) -> Progra
         return Temp(arg.index + base) if isinstance(arg, Temp) else arg
 
     return program + tuple(Step(s.fn, tuple(map(move, s.args))) for s in more)
+
+
+def chosen_inputs(program: Program, single: Sequence[bool]) -> dict[int, tuple[int, bool]]:
+    """Return the inputs that matter only where another one, of one element, is true, or false.
+
+    single  whether an input has one element
+    """
+    found: dict[Arg, tuple[int, bool] | None] = {Temp(len(program) - 1): None}
+    for number in reversed(range(len(program))):
+        step, wanted = program[number], found.get(Temp(number))
+        for place, arg in enumerate(step.args):
+            matters = wanted
+            test = step.args[0]
+            if wanted is None and step.fn == "where" and place:
+                if isinstance(test, Input) and single[test.index]:
+                    matters = (test.index, place == 1)
+            if found.setdefault(arg, matters) != matters:
+                found[arg] = None
+    return {a.index: m for a, m in found.items() if isinstance(a, Input) and m is not None}

@@ -14,9 +14,20 @@ from glowmcu.core.dtypes import DType
 from glowmcu.core.literal import c_literal
 from glowmcu.core.types import Array
 from glowmcu.errors import UnsupportedError
-from glowmcu.instr.instruction import Ins, Instruction, Out
+from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.instruction import Guard, Ins, Instruction, Out
 from glowmcu.ops._functions import FUNCTIONS, STORED
-from glowmcu.ops._program import Arg, Input, Literal, Program, Step, Temp, result_types, run
+from glowmcu.ops._program import (
+    Arg,
+    Input,
+    Literal,
+    Program,
+    Step,
+    Temp,
+    chosen_inputs,
+    result_types,
+    run,
+)
 from glowmcu.targets.kernel import Kernel
 
 
@@ -32,6 +43,14 @@ class Map(Instruction):
     def reference(self, xs: list[Array]) -> Array:
         found = run(self.program, FUNCTIONS, xs)
         return np.broadcast_to(found, self.y.type.shape).astype(self.y.type.dtype.numpy)
+
+    def choices(self) -> Mapping[Buffer, Guard]:
+        found = chosen_inputs(self.program, [x.type.numel == 1 for x in self.xs])
+        return {
+            self.xs[n]: Guard(self.xs[condition], when)
+            for n, (condition, when) in found.items()
+            if self.xs[condition].type.dtype is dtypes.BOOL
+        }
 
     def shares(self) -> tuple[tuple[str, str], ...]:
         """y may lie where an x of as many elements does, if those are as wide or y's are bytes.

@@ -12,7 +12,7 @@ from glowmcu.emit.golden import Golden
 from glowmcu.errors import VerificationError
 from glowmcu.frontend.samples import Samples, load_samples
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.evaluate import evaluate
+from glowmcu.instr.evaluate import evaluate, is_skipped
 from glowmcu.instr.instruction import Instruction
 from glowmcu.verify.host import HostLibrary
 from glowmcu.verify.typical import typical_sample
@@ -33,7 +33,8 @@ def golden(compilation: Compilation, data: Samples | None = None) -> Golden:
     layers: list[tuple[Array, ...]] = []
 
     def keep(_index: int, instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
-        layers.append(tuple(memory[b].copy() for b in instruction.outputs()))
+        written = () if is_skipped(instruction, memory) else instruction.outputs()
+        layers.append(tuple(memory[b].copy() for b in written))
 
     plan = compilation.plan
     expected = evaluate(compilation.function, feed, plan.offsets, plan.size, watch=keep)
