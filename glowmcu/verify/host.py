@@ -87,9 +87,9 @@ def build_library(
     for name in sorted(files):
         key.update(f"{name}\0{files[name]}\0".encode())
     library = cache_folder() / f"{key.hexdigest()[:32]}.so"
-    if library.exists():
+    try:
         os.utime(library)
-    else:
+    except FileNotFoundError:
         _prune(library.parent)
         sources = [n for n in files if n.endswith(".c")]
         compile_files(program, ["-shared", "-fPIC", *options], files, sources, library)
@@ -98,9 +98,16 @@ def build_library(
 
 def _prune(folder: Path) -> None:
     """Remove libraries but for those used last, so that the cache does not grow for ever."""
-    libraries = sorted(folder.glob("*.so"), key=lambda p: p.lstat().st_mtime_ns, reverse=True)
-    for path in libraries[_KEPT:]:
+    for path in sorted(folder.glob("*.so"), key=_last_used, reverse=True)[_KEPT:]:
         path.unlink(missing_ok=True)
+
+
+def _last_used(path: Path) -> int:
+    """Return when a library was used, 0 where another process has removed it meanwhile."""
+    try:
+        return path.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def compile_files(
