@@ -113,6 +113,19 @@ def test_the_first_layer_with_other_results_is_named(
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize(
+    "case",
+    ["A23_maxpool_indices", "B13_reshape_0_m1", "G14_float16_io", "G18_zero_size_concat"],
+)
+def test_networks_of_every_type_have_one(
+    case: str, shared: Path, need_cmake: None, tmp_path: Path
+) -> None:
+    path = shared / "cases" / f"{case}.onnx"
+    unit = glowmcu.compile(path, name="digits", self_test=True).compilation.unit
+    assert Program(unit, tmp_path).result() == 0
+
+
+@pytest.mark.cc
 def test_it_costs_little_flash(tmp_path: Path, arm_gcc: str) -> None:
     unit = compiled(target="cortex-m4")
     unit.write(tmp_path)
