@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 
 from glowmcu import frontend, quantize
-from glowmcu.core.passes import Pass, Runner, Stopped, Trace, as_pass
+from glowmcu.core.passes import Pass, PassRecord, Runner, Stopped, Trace, as_pass
 from glowmcu.core.types import Array
 from glowmcu.emit.emitter import emit
 from glowmcu.emit.golden import Golden
@@ -31,6 +31,7 @@ from glowmcu.lowering.states import check_states, match_states, streamed
 from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
 from glowmcu.memory.guard import guard_choices
+from glowmcu.memory.limit import check_ram
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
@@ -176,20 +177,31 @@ def generate(
     """Choose kernels, plan memory and write the C of a lowered function."""
     trace = trace or Trace()
     machine = target(options.target)
-    functions = Runner(verify_function, function_printer.dump, lambda f: len(f.instructions), trace)
-    function = functions.run(lowered, function_passes(options))
-
+    function, records = _run_passes(lowered, options, trace)
     progress("planning memory")
     layout = plan(function, machine.align)
+    if options.ram_limit is not None and layout.size > options.ram_limit:
+        # kernels chosen for size need less scratch
+        smaller, more = _run_passes(lowered, replace(options, optimize="size"), trace)
+        found = plan(smaller, machine.align)
+        if found.size < layout.size:
+            function, layout, records = smaller, found, more
     check(function, layout)
     if trace.stop_after == "plan":
         raise Stopped(function_printer.dump(function, layout.offsets, layout.lifetimes))
     _check_limits(function, layout, options)
 
     progress("writing C")
-    records = (*info.passes, *functions.records)
-    unit = emit(function, layout, machine, options, replace(info, passes=records), golden)
+    info = replace(info, passes=(*info.passes, *records))
+    unit = emit(function, layout, machine, options, info, golden)
     return function, layout, unit
+
+
+def _run_passes(
+    lowered: Function, options: Options, trace: Trace
+) -> tuple[Function, tuple[PassRecord, ...]]:
+    runner = Runner(verify_function, function_printer.dump, lambda f: len(f.instructions), trace)
+    return runner.run(lowered, function_passes(options)), tuple(runner.records)
 
 
 def _calibration_samples(
@@ -211,12 +223,7 @@ def _check_names(trace: Trace, options: Options) -> None:
 
 
 def _check_limits(function: Function, layout: MemoryPlan, options: Options) -> None:
-    if options.ram_limit is not None and layout.size > options.ram_limit:
-        raise DoesNotFitError(
-            f"the arena needs {layout.size} bytes, the limit is {options.ram_limit}",
-            why=f"no plan can be smaller than the {layout.lower_bound} bytes live at its peak",
-            hint="raise --ram-limit, shrink the input or the widest layer, or quantize to int8",
-        )
+    check_ram(function, layout, options.ram_limit)
     weights = sum(b.nbytes for b in function.buffers() if b.kind == "constant" and b.base is None)
     if options.flash_limit is not None and weights > options.flash_limit:
         raise DoesNotFitError(

@@ -253,8 +253,7 @@ def _pool_rows(draft: Striped, inner: set[Buffer], align: int) -> dict[Buffer, P
         chosen, count = _colour(draft, rows)
         if count > MAX_PLACES:
             return None
-        name = f"{draft.members[0].instruction.name}.rows{pitch}"
-        pool = Buffer(name, TensorType(dtypes.U8, (count * pitch,)), "scratch")
+        pool = Buffer(f"rows of {pitch} bytes", TensorType(dtypes.U8, (count * pitch,)), "scratch")
         for tensor in dict.fromkeys(r[2] for r in rows):
             image = _image(draft, tensor)
             spots = tuple(chosen.get((tensor, r), 0) for r in range(height(image)))

@@ -29,7 +29,7 @@ def feed_rows(function: Function) -> Function:
             hint="leave out --input rows",
         )
     rows = Buffer(x.name, x.type, "activation", tensor=x.tensor, perm=x.perm)
-    feed = Feed(y=rows, x=x, name=x.name, kernel=Feed.kernels[0])
+    feed = replace(Feed(y=rows, x=x), name=x.name, kernel=Feed.kernels[0])  # type: ignore[call-arg]
     changed = function.with_buffers({x: rows, **_views(function, x, rows)})
     return replace(changed, inputs=(), fed=(x,), instructions=(feed, *changed.instructions))
 

@@ -94,6 +94,10 @@ class RowLives:
 
     def most_live(self, whole: frozenset[Buffer] = frozenset()) -> int:
         """Return the most bytes in use at one step; roots in `whole` are not counted."""
+        return self.fullest(whole)[0]
+
+    def fullest(self, whole: frozenset[Buffer] = frozenset()) -> tuple[int, int]:
+        """Return the same and the step."""
         counts = np.zeros(self.end + 3, np.int64)
         for root, pieces in self._pieces.items():
             if root not in whole:
@@ -102,7 +106,8 @@ class RowLives:
         live = np.cumsum(counts)[: self.end + 2]
         for step in range(self.end):
             live[step + 1] -= self._in_place_bytes(step)
-        return int(live.max())
+        step = int(live.argmax())
+        return int(live[step]), min(max(step - 1, 0), self.end - 1)
 
     def _in_place_bytes(self, step: int) -> int:
         """Return the bytes of a result that may lie over rows read for the last time."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from glowmcu.core import dtypes
 from glowmcu.core.passes import record
+from glowmcu.core.types import TensorType
 from glowmcu.errors import OptionError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
@@ -47,13 +49,15 @@ class Goal:
 class _Edge:
     """Instructions [first, last) run as one: bytes are a lower bound until they are `known`.
 
-    plain  one instruction as it is, not row by row
+    plain   one instruction as a whole, not row by row
+    kernel  another kernel for it that needs less scratch
     """
 
     first: int
     last: int
     nbytes: int
     plain: bool = False
+    kernel: Kernel | None = None
     level: int = 0
     cost: float = 0.0
     instruction: Instruction | None = None
@@ -99,6 +103,10 @@ class Stripes:
             nbytes = max(self._live(first), self._live(first + 1))
             if not isinstance(self.function.instructions[first], Feed):
                 self.edges[first + 1].append(_Edge(first, first + 1, nbytes, plain=True))
+                self.edges[first + 1] += [
+                    _Edge(first, first + 1, nbytes, plain=True, kernel=kernel, cost=1.0)
+                    for kernel in self._leaner(self.function.instructions[first])
+                ]
             for last in range(first + 1, min(count, first + _LONGEST) + 1):
                 if not all(able[first:last]):
                     break
@@ -184,15 +192,15 @@ class Stripes:
         path: list[_Edge] = []
         at = count
         while at:
-            edge = source[at]
-            if edge is None or edge.nbytes >= _NO_LIMIT:
+            found_edge = source[at]
+            if found_edge is None or found_edge.nbytes >= _NO_LIMIT:
                 raise OptionError(
                     "the input cannot be handed over row by row",
                     why="the first layers do not work on rows of it",
                     hint="leave out --input rows",
                 )
-            path.append(edge)
-            at = edge.first
+            path.append(found_edge)
+            at = found_edge.first
         return path[::-1]
 
     def _learn(self, edge: _Edge) -> None:
@@ -220,6 +228,8 @@ class Stripes:
     def _ways(self, edge: _Edge) -> Iterator[Instruction]:
         if edge.plain:
             instruction = self.function.instructions[edge.first]
+            if edge.kernel is not None:
+                instruction = _with_kernel(instruction, edge.kernel)
             yield instruction
             turned = instruction.turned()
             if turned is not None:
@@ -236,6 +246,18 @@ class Stripes:
     ) -> Striped | None:
         chain = Chain(self.function, edge.first, edge.last)
         return make_striped(chain, self.offered, self.align, descending=descending, lean=lean)
+
+    def _leaner(self, instruction: Instruction) -> list[Kernel]:
+        """Return the kernels that need less scratch than the one chosen."""
+        if instruction.scratch is None:
+            return []
+        return [
+            kernel
+            for kernel in instruction.kernels
+            if kernel is not instruction.kernel
+            and self.offered(kernel, instruction)
+            and kernel.scratch(instruction) < instruction.scratch.nbytes
+        ]
 
     def _is_able(self, number: int) -> bool:
         """Tell whether an instruction can be in a chain, be it only as a sum over rows."""
@@ -260,13 +282,15 @@ class Stripes:
         return plan(alone, self.align, quick=True).size
 
     def _cost(self, instruction: Instruction) -> float:
-        """Return the cycles that running row by row costs."""
+        """Return the cycles that running row by row costs, or another kernel."""
         if not isinstance(instruction, Striped):
-            return 0.0
+            original = self._original(instruction.outputs()[0])
+            other = instruction.kernel is not original.kernel
+            return max(self.cost(instruction) - self.cost(original), 1.0) if other else 0.0
         extra: float = _CYCLES_PER_STEP * len(instruction.steps)
         for member in instruction.members:
             extra += _CYCLES_PER_POINTER * member.count * _pointers(member)
-            extra += self._member_cost(member) - self.cost(self._original(member))
+            extra += self._member_cost(member) - self.cost(self._original(member.y))
         return max(extra, 1.0)
 
     def _member_cost(self, member: Member) -> float:
@@ -278,8 +302,7 @@ class Stripes:
                 return kernel.row.cycles(member.instruction)
         return _by_products(member.instruction)
 
-    def _original(self, member: Member) -> Instruction:
-        y = member.y
+    def _original(self, y: Buffer) -> Instruction:
         return next(i for i in self.function.instructions if y in i.outputs())
 
     def _finished(self, chosen: dict[tuple[int, int], Instruction]) -> Striping:
@@ -297,7 +320,9 @@ class Stripes:
     def _turned(self, path: list[_Edge]) -> Striping:
         """Return a path as a function; chains change direction where that helps the whole."""
         chosen = {
-            (e.first, e.last): e.instruction for e in path if isinstance(e.instruction, Striped)
+            (e.first, e.last): e.instruction
+            for e in path
+            if e.instruction is not None and (e.kernel is not None or not e.plain)
         }
         edges = {(e.first, e.last): e for e in path}
         peak = max(edge.nbytes for edge in path)
@@ -306,7 +331,8 @@ class Stripes:
             if best.nbytes <= peak:
                 break
             current = chosen[key]
-            assert isinstance(current, Striped)
+            if not isinstance(current, Striped):
+                continue
             lean = all(m.form != "call" or m.scratch is None for m in current.members)
             edge = edges[key]
             turned = self._striped(edge, lean=lean, descending=not current.descending)
@@ -315,6 +341,15 @@ class Stripes:
                 if found.nbytes < best.nbytes:
                     best, chosen = found, {**chosen, key: turned}
         return best
+
+
+def _with_kernel(instruction: Instruction, kernel: Kernel) -> Instruction:
+    """Return an instruction with another kernel and its scratch."""
+    size, scratch = kernel.scratch(instruction), None
+    if size:
+        type_ = TensorType(dtypes.U8, (size,))
+        scratch = Buffer(f"{instruction.name}.scratch", type_, "scratch")
+    return replace(instruction, kernel=kernel, scratch=scratch)  # type: ignore[type-var]
 
 
 def _pointers(member: Member) -> int:
