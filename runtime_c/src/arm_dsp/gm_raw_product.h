@@ -34,16 +34,16 @@ typedef struct {
     uint32_t high;
 } gm_raw_run_t;
 
-/* The call for one pixel of `channels`: w holds the zero point, low, high, more up to `head` words,
+/* A call for one pair: w holds the zero point, low, high, more up to `head` words,
  * and then `words` of weights. */
-GM_INLINE gm_raw_run_t gm_raw_start(const int16_t *const *rows, int8_t *y, int32_t channels,
+GM_INLINE gm_raw_run_t gm_raw_start(const int16_t *const *rows, int8_t *y, int32_t second,
                                     const int32_t *w, int32_t head, int32_t words)
 {
     gm_raw_run_t run;
     run.rows = rows;
     run.offset = 0;
     run.y = y;
-    run.second = channels;
+    run.second = second;
     run.weights = w + head;
     run.end = w + head + words;
     run.pairs = 1;
