@@ -14,8 +14,9 @@ import numpy as np
 
 from glowmcu.core.types import Array
 
-_SCRATCH = 3072
-"""Bytes of lines wanted at most; a tall image is made in stripes of rows."""
+_LEAST_SCRATCH, _MOST_SCRATCH = 1280, 3072
+"""Bytes of lines wanted at most, a sixth of the image between these; a tall image is made in
+stripes of rows."""
 _LAST_OFFSET = 4095
 """The largest immediate offset of a load or store."""
 _WEIGHT_REGISTERS = 6
@@ -124,7 +125,9 @@ class Planar:
     @property
     def stripe(self) -> int:
         """Output rows made from the lines at once, a multiple of `rows` if there are more."""
-        fitting = [n for n in self._stripes() if 8 * self._plane(n) <= _SCRATCH]
+        image = self.batch * self.height * self.width * self.channels
+        wanted = min(max(image // 6, _LEAST_SCRATCH), _MOST_SCRATCH)
+        fitting = [n for n in self._stripes() if 8 * self._plane(n) <= wanted]
         return max(fitting, default=min(self._stripes()))
 
     def _stripes(self) -> list[int]:
@@ -197,7 +200,7 @@ class Planar:
             return "the windows see nothing but padding"
         furthest = 2 * self.pitch * ((self.rows - 1) * self.stride_height + self.kernel_height)
         tiles = max(self.unroll, self.rest + (self.part > 0)) * self.step
-        if max(furthest + tiles, 8 * self._plane(self.rows) - _SCRATCH) > _LAST_OFFSET:
+        if max(furthest + tiles, 8 * self._plane(self.rows) - _MOST_SCRATCH) > _LAST_OFFSET:
             return f"rows of {self.pitch} values are too long"
         return ""
 
