@@ -141,7 +141,7 @@ def test_it_costs_little_flash(tmp_path: Path, arm_gcc: str) -> None:
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("name", ["microbit", "mps2-an386", "riscv32"])
+@pytest.mark.parametrize("name", ["mps2-an386", "riscv32"])
 def test_firmware_calls_it(name: str, qemu: None, need_make: None, tmp_path: Path) -> None:
     unit = compiled(target=board(name).target)
     firmware(unit, board(name)).write(tmp_path)
