@@ -37,11 +37,13 @@ def realize(
 
     The fitter, where there is one, makes the integer weights and mends the biases.
     """
-    io = settings.io
     kept = kept_nodes(graph, settings.keep_float)
     stored = stored_values(graph, quants, kept)
-    if io == "int8":
-        stored |= {v for v in (*graph.inputs, *graph.outputs) if v in quants}
+    outside = set()
+    if settings.io == "int8":
+        outside = {v for v in (*graph.inputs, *graph.outputs) if v in quants}
+        outside -= _real_states(graph, stored, settings)
+    stored |= outside
     integers: dict[Value, Value] = {}
     real: dict[Value, Value] = {}
 
@@ -55,7 +57,7 @@ def realize(
     inputs = []
     for value in graph.inputs:
         new = value
-        if value in stored and io == "int8":
+        if value in outside:
             type_ = TensorType(dtypes.I8, value.shape, quants[value])
             new = replace(value, type=type_)
             integers[value], real[value] = new, _dequantized(new, value)
@@ -79,9 +81,16 @@ def realize(
             real[old] = new
             if old in stored:
                 store(old, new)
-    found = integers if io == "int8" else real
-    outputs = tuple(found.get(v, real.get(v, v)) for v in graph.outputs)
+    outputs = tuple(integers[v] if v in outside else real.get(v, v) for v in graph.outputs)
     return replace(graph, inputs=tuple(inputs), outputs=outputs)
+
+
+def _real_states(graph: Graph, stored: Collection[Value], settings: Settings) -> set[Value]:
+    """Return both ends of the states that a float operator makes or takes: they keep all bits."""
+    inputs = {v.name: v for v in graph.inputs}
+    outputs = dict(zip(graph.output_names, graph.outputs, strict=True))
+    pairs = [{inputs[state], outputs[source]} for state, source in settings.states]
+    return {v for pair in pairs if not pair <= set(stored) for v in pair}
 
 
 def _origin(value: Value) -> tuple[str, ...]:

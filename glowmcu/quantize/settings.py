@@ -20,6 +20,7 @@ class Settings:
     per_channel  weights have a scale per output channel; off: one per tensor
     tools        what is done against the loss of accuracy
     keep_float   names of ONNX nodes or tensors that stay float
+    states       inputs kept from one call to the next, each with the output that it takes over
     """
 
     io: Io = "int8"
@@ -28,6 +29,7 @@ class Settings:
     per_channel: bool = True
     tools: tuple[Tool, ...] = TOOLS
     keep_float: tuple[str, ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def of(options: Options) -> Settings:
@@ -40,4 +42,5 @@ class Settings:
             not options.per_tensor,
             tools,
             options.keep_float,
+            tuple(options.state.items()),
         )
