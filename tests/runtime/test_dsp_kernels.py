@@ -114,7 +114,9 @@ def with_first_line(unit: CodeUnit, line: str) -> CodeUnit:
     return replace(unit, files={**unit.files, source: f"{line}\n{unit.files[source]}"})
 
 
-def check_on_board(optimize: str, change: Any = lambda unit: unit, processor: Target = M4) -> None:
+def check_on_board(
+    optimize: str, change: Any = lambda unit: unit, processor: Target = M4, step: int = 1
+) -> None:
     units, feeds, expected = every_unit(processor, step)
     runs = run_all_on_board(
         [change(u) for u in units], board("mps2-an386"), feeds, optimize=optimize, timeout=120
