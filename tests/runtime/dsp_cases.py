@@ -29,8 +29,9 @@ from glowmcu.ops.base import Example, Op
 from glowmcu.options import Options
 from glowmcu.resources import folder
 from glowmcu.targets.kernel import Kernel, no_scratch
-from glowmcu.targets.target import target
+from glowmcu.targets.target import Target, target
 
+M4 = target("cortex-m4")
 SUPPORT = Path(__file__).resolve().parent.parent / "support"
 
 
@@ -220,9 +221,8 @@ def run_twins(
     return found
 
 
-def unit_of(step: Step, symbol: str) -> CodeUnit:
-    """Return the network of one step for a Cortex-M4 with the kernel `symbol`."""
-    processor = target("cortex-m4")
+def unit_of(step: Step, symbol: str, processor: Target = M4) -> CodeUnit:
+    """Return the network of one step for a processor with the kernel `symbol`."""
     chosen = kernel_of(step, symbol)
     assert chosen
     (index,) = (n for n, i in enumerate(step.function.instructions) if i is step.instruction)
