@@ -49,12 +49,12 @@ GM_INLINE void gm_conv2d_s8_halfword_row(const gm_conv2d_s8_halfword_t *p, int32
     for (int32_t left = count; left > 0; left--) {
         gm_conv2d_s8_halfword_gather(p, x, rows, at * p->stride_width - p->pad_left);
         gm_halfword_channels(&run, y + at * p->out_channels, (const uint32_t *)(const void *)w,
-                             p->out_channels, steps + 8);
+                             p->out_channels, steps + 8, 1);
         at += p->descending ? -1 : 1;
     }
 }
 
-/* w: as for gm_halfword_pixel, a multiple of four words of weights. scratch: a window of words.
+/* w: as for gm_halfword_wide, a multiple of four words of weights. scratch: a window of words.
  * y may be x where a window has one pixel and pixels of y are not wider. Without groups and shift.
  */
 GM_INLINE void gm_conv2d_s8_halfword_core(const gm_conv2d_s8_halfword_t *p, int8_t *y,

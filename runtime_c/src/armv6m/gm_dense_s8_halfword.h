@@ -12,18 +12,24 @@ extern "C" {
 
 typedef gm_dense_s8_t gm_dense_s8_halfword_t;
 
-/* w: as for gm_halfword_pixel, a multiple of four words of weights. scratch: a row of words. */
+/* w: as for gm_halfword_bytes, a multiple of four words of weights. scratch: a row of x and zeros
+ * up to a multiple of four; NULL where it is one. */
 GM_INLINE void gm_dense_s8_halfword_core(const gm_dense_s8_halfword_t *p, int8_t *GM_RESTRICT y,
                                          const int8_t *GM_RESTRICT x, const int32_t *w,
                                          void *scratch)
 {
     const int32_t steps = (p->inner + 3) / 4 * 4;
-    int32_t *const wide = (int32_t *)scratch;
-    gm_halfword_run_t run = {wide, wide + steps, y, p->zero_point, p->low, p->high, NULL};
+    gm_halfword_run_t run = {x, x + steps, y, p->zero_point, p->low, p->high, NULL};
     for (int32_t r = 0; r < p->rows; r++) {
-        int32_t *const end = gm_halfword_expand(wide, x, 0, p->inner);
-        (void)gm_halfword_expand(end, NULL, 0, steps - p->inner);
-        gm_halfword_channels(&run, y, (const uint32_t *)(const void *)w, p->cols, steps + 8);
+        const int8_t *values = x;
+        if (p->inner % 4 != 0) {
+            memset(scratch, 0, (size_t)steps);
+            memcpy(scratch, x, (size_t)p->inner);
+            values = (const int8_t *)scratch;
+        }
+        run.x = values;
+        run.x_end = values + steps;
+        gm_halfword_channels(&run, y, (const uint32_t *)(const void *)w, p->cols, steps + 8, 0);
         x += p->inner;
         y += p->cols;
     }
