@@ -17,6 +17,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail, instead of skipping, where a compiler or emulator is missing",
     )
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the figures that tests compare with, instead of comparing",
+    )
 
 
 def _need(request: pytest.FixtureRequest, *programs: str) -> None:

@@ -1,0 +1,72 @@
+"""What the MLPerf Tiny networks cost on each processor never grows unnoticed.
+
+The figures lie in tests/golden/costs.json: instructions of one inference at -O3, counted exactly by
+the emulator; bytes of code and tables without weights at -Os; bytes of the arena. More than one
+per cent above them fails. After an improvement, or an agreed regression, write them anew:
+
+    pytest tests/models/test_costs.py --update-golden
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from networks import INT8, inputs, model
+
+from glowmcu.driver import compile_network
+from glowmcu.emit.estimate import measure
+from glowmcu.options import Options
+from glowmcu.targets.board import board
+from glowmcu.verify.board import run_on_board
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "costs.json"
+BOARDS = {
+    "cortex-m0": "mps2-an385",
+    "cortex-m4": "mps2-an386",
+    "cortex-m55": "mps3-an547",
+}
+ALLOWED = 1.01
+
+
+def costs_of(path: Path, name: str, processor: str, sample: dict[str, object]) -> dict[str, int]:
+    found = compile_network(path, Options(name=name, target=processor))
+    (slot,) = found.unit.inputs
+    data = np.asarray(sample["x"]).reshape(slot.type.shape)
+    run = run_on_board(
+        found.unit, board(BOARDS[processor]), [{slot.name: data}], profile=True, optimize="-O3"
+    )
+    sizes = measure(found.unit)
+    return {
+        "instructions": sum(run.instructions[0]),
+        "code": sizes.code + sizes.data - found.unit.report["weights_bytes"],
+        "arena": found.plan.size,
+    }
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("processor", BOARDS)
+@pytest.mark.parametrize("name", INT8)
+def test_costs_do_not_grow(
+    name: str, processor: str, shared: Path, qemu: None, request: pytest.FixtureRequest
+) -> None:
+    path = model(shared, name, "int8")
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not among the shared models")
+    first = inputs(shared, name, "int8", 1)[0]
+    costs = costs_of(path, name, processor, {"x": first})
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if request.config.getoption("--update-golden"):
+        golden.setdefault(name, {})[processor] = costs
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(json.dumps(golden, indent=2, sort_keys=True) + "\n")
+        return
+    expected = golden[name][processor]
+    grown = [
+        f"{what}: {value:,}, was {expected[what]:,}"
+        for what, value in costs.items()
+        if value > ALLOWED * expected[what]
+    ]
+    assert not grown, f"{name} on {processor} costs more: {'; '.join(grown)}"
