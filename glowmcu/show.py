@@ -69,17 +69,19 @@ def pass_rows() -> Rows:
 def operator_rows(name: str | None) -> Rows:
     """The ONNX operators with an importer, or one of them."""
     import glowmcu.ops  # noqa: F401 - importing the cards fills the table
+    from glowmcu.frontend.control import NAMES
     from glowmcu.ops.base import IMPORTERS
 
-    if name is not None and not any(op == name for _, op in IMPORTERS):
+    known = {key: " ".join((i.__doc__ or "").split()) for key, i in IMPORTERS.items()}
+    known |= {("", op): text for op, text in NAMES.items()}
+    if name is not None and not any(op == name for _, op in known):
         raise OptionError(
             f"there is no importer for the operator '{name}'",
             hint="operators that ONNX defines by a function body are expanded and work as well",
         )
     body = []
-    for (domain, op), importer in sorted(IMPORTERS.items()):
+    for (domain, op), lines in sorted(known.items()):
         if name in (None, op):
-            lines = " ".join((importer.__doc__ or "").split())
             text = lines if name else lines.split(". ")[0]
             body.append((f"{domain}.{op}" if domain else op, text))
     return ("operator", "what is supported"), body  # type: ignore[return-value]

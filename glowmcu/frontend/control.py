@@ -11,7 +11,14 @@ from glowmcu.frontend.scope import Scope
 from glowmcu.graph.graph import Value
 from glowmcu.ops.onnx_node import OnnxNode
 
-NAMES = frozenset({"If", "Loop", "Scan"})
+NAMES = {
+    "If": "One branch where the condition is known when compiling. Else both, of one type; the C "
+    "code skips the layers that only the branch not taken needs.",
+    "Loop": "Trip count known when compiling: every iteration becomes layers of its own. A "
+    "condition known at run time only skips the layers of the iterations after it is false.",
+    "Scan": "Sequences of known length; every step becomes layers of its own.",
+}
+"""The operators with bodies, and what is supported of them."""
 
 
 def import_control(
