@@ -100,7 +100,7 @@ class _Chain:
             f"{head}\n{{\n"
             f"    const gm_rows_t *const t = {tensors};\n"
             f"    int32_t n = *(const int32_t *){counter};\n"
-            f"    if (n >= {count}) {{\n        return -1; /* nothing was begun */\n    }}\n"
+            f"    if (n < 0 || n >= {count}) {{\n        return -1; /* nothing was begun */\n    }}\n"
             f"    do {{\n"
         )
         stop = (

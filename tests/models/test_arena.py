@@ -1,60 +1,138 @@
-"""Arenas of real networks: sizes that must not grow, and plans proved by poisoned evaluation."""
+"""Arenas of real networks: golden sizes, and plans proved by poisoned evaluation and in C."""
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from glowmcu import frontend
 from glowmcu.core.types import Array
+from glowmcu.driver import Compilation, compile_network
+from glowmcu.errors import DoesNotFitError, OptionError
 from glowmcu.instr.evaluate import evaluate
-from glowmcu.instr.function import Function
-from glowmcu.instr.verify import verify
-from glowmcu.lowering.lower import lower
-from glowmcu.lowering.schedule import schedule
-from glowmcu.lowering.select import select_kernels
-from glowmcu.lowering.stack import stack_maps
-from glowmcu.memory import FUNCTION_PASSES
+from glowmcu.instr.striped import Striped, unrolled
 from glowmcu.memory.check import check
 from glowmcu.memory.lifetime import dead_ranges
-from glowmcu.memory.plan import plan
-from glowmcu.passes import GRAPH_PASSES
-from glowmcu.targets.target import target
+from glowmcu.options import Options
+from glowmcu.verify.host import HostLibrary
 
-ARENAS = {"kws_int8": 9344, "vww_int8": 39216, "ic_int8": 34400, "ww_int8": 3840, "ad_int8": 768}
+ARENAS = {
+    ("kws", "size", "whole"): 3886,
+    ("vww", "size", "whole"): 27756,
+    ("ic", "size", "whole"): 10304,
+    ("ad", "size", "whole"): 768,
+    ("ww", "size", "whole"): 2992,
+    ("kws", "size", "rows"): 3580,
+    ("vww", "size", "rows"): 11620,
+    ("ic", "size", "rows"): 9252,
+    ("ww", "size", "rows"): 2596,
+}
+BALANCED = {"kws": 9728, "vww": 31000, "ic": 26500, "ad": 1450, "ww": 3900}
+"""What a Cortex-M4 must not need more of; the kernels decide how much less it is."""
 
 
-def lowered(path: Path) -> Function:
-    graph = frontend.load(path, {}).graph
-    for item in GRAPH_PASSES:
-        graph = item.run(graph)
-    function = lower(graph, schedule(graph), path.stem)
-    return select_kernels(stack_maps(function), target("cortex-m4"))
+def compiled(shared: Path, name: str, **options: Any) -> Compilation:
+    path = shared / "mlperf_tiny" / "models" / f"{name}_int8.onnx"
+    return compile_network(path, Options(name=name, **options))
 
 
-@pytest.mark.parametrize("name", ARENAS)
-def test_the_arena_is_small_and_the_plan_sound(shared: Path, name: str) -> None:
-    plain = lowered(shared / "mlperf_tiny" / "models" / f"{name}.onnx")
-    function = plain
-    for item in FUNCTION_PASSES:
-        function = item.run(function)
-        verify(function)
-    layout = plan(function)
+def random_feeds(compilation: Compilation, seed: int) -> dict[str, Array]:
+    chance = np.random.default_rng(seed)
+    return {
+        s.name: chance.integers(-128, 128, s.type.shape).astype(s.type.dtype.numpy)
+        for s in compilation.unit.inputs
+    }
+
+
+def assert_sound(compilation: Compilation) -> None:
+    """Check the plan, then evaluate on it with garbage in every dead byte."""
+    function, layout = compilation.function, compilation.plan
     check(function, layout)
-    assert layout.size <= ARENAS[name]
 
     def poison(index: int, arena: Array) -> None:
         for start, stop in dead_ranges(function, layout, index):
             arena[start:stop] = 0xA5
 
-    chance = np.random.default_rng(0)
-    feeds = {
-        b.name: chance.integers(-128, 128, b.type.shape).astype(b.type.dtype.numpy)
-        for b in plain.inputs
-    }
-    expected = evaluate(plain, feeds)
+    feeds = random_feeds(compilation, 0)
+    expected = evaluate(unrolled(function), feeds)
     got = evaluate(function, feeds, layout.offsets, layout.size, before=poison)
     for output, array in expected.items():
         np.testing.assert_array_equal(got[output], array)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("name", "optimize", "taken"), ARENAS)
+def test_the_smallest_arena(shared: Path, name: str, optimize: str, taken: str) -> None:
+    compilation = compiled(shared, name, target="cortex-m4", optimize=optimize, input=taken)
+    assert compilation.plan.size == ARENAS[name, optimize, taken]
+    assert_sound(compilation)
+    library = HostLibrary(compilation.for_host().unit)
+    for seed in range(2):
+        feeds = random_feeds(compilation, seed)
+        expected = evaluate(unrolled(compilation.function), feeds)
+        for output, array in library.run(feeds).items():
+            np.testing.assert_array_equal(array, expected[output])
+
+
+@pytest.mark.parametrize("name", BALANCED)
+def test_a_balanced_arena(shared: Path, name: str) -> None:
+    compilation = compiled(shared, name, target="cortex-m4")
+    assert compilation.plan.size <= BALANCED[name]
+    assert_sound(compilation)
+
+
+def test_rows_can_be_left_out(shared: Path) -> None:
+    whole = compiled(shared, "kws", optimize="size", stripe=False)
+    assert not any(isinstance(i, Striped) for i in whole.function.instructions)
+    rows = compiled(shared, "kws", optimize="size")
+    assert rows.plan.size < whole.plan.size
+    feeds = random_feeds(whole, 1)
+    expected = evaluate(whole.function, feeds)
+    for output, array in evaluate(rows.function, feeds).items():
+        np.testing.assert_array_equal(array, expected[output])
+
+
+def test_a_limit_takes_the_fastest_way_within_it(shared: Path) -> None:
+    loose = compiled(shared, "ic", ram_limit=40000, optimize="speed")
+    tight = compiled(shared, "ic", ram_limit=20000, optimize="speed")
+    assert not any(isinstance(i, Striped) for i in loose.function.instructions)
+    assert 12000 < tight.plan.size <= 20000
+
+
+def test_a_limit_that_nothing_meets_is_explained(shared: Path) -> None:
+    with pytest.raises(DoesNotFitError) as caught:
+        compiled(shared, "kws", ram_limit=3000, target="cortex-m4")
+    text = str(caught.value)
+    assert "smallest arena found has 3886 bytes, the limit is 3000" in text
+    assert "layer 0, DepthwiseS8" in text
+    assert "'rows of 320 bytes' 3200" in text
+    assert "'input_1' 490" in text
+
+
+def test_a_flat_input_has_no_rows(shared: Path) -> None:
+    with pytest.raises(OptionError, match="not an image"):
+        compiled(shared, "ad", input="rows")
+
+
+@pytest.mark.cc
+def test_rows_are_pushed_one_by_one(shared: Path) -> None:
+    compilation = compiled(shared, "kws", input="rows")
+    unit, library = compilation.unit, HostLibrary(compilation.unit)
+    feeds = random_feeds(compilation, 4)
+    expected = library.run(feeds)
+    size = unit.arena_size
+    memory = np.zeros(size + 16, np.uint8)
+    arena = memory[-memory.ctypes.data % 16 :][:size]
+    push, begin = library.library["kws_push_row"], library.library["kws_begin"]
+    push.argtypes, begin.argtypes = [ctypes.c_void_p, ctypes.c_void_p], [ctypes.c_void_p]
+    rows = np.ascontiguousarray(feeds["input_1"][0])
+    for _ in range(2):
+        begin(arena.ctypes.data)
+        found = [push(arena.ctypes.data, row.ctypes.data) for row in rows]
+        assert found == [1] * (len(rows) - 1) + [0]
+        (slot,) = unit.outputs
+        got = arena[slot.offset : slot.offset + slot.type.nbytes].view(np.int8)
+        np.testing.assert_array_equal(got, expected[slot.name].reshape(-1))
