@@ -20,12 +20,12 @@ from glowmcu.quantize.assign import bias_floor, symmetric_scales
 from glowmcu.quantize.calibrate import Sample, is_activation
 from glowmcu.quantize.settings import Settings
 
-_ROWS = 16384
-_MOST_SAMPLES = 512
+_ROWS = 8192
+_MOST_SAMPLES = 256
 _MEMORY = 1 << 28
 _LARGEST_INNER = 2048
 _DAMPING = 0.01
-_SHRINKS = np.linspace(1.0, 0.5, 21)
+_SHRINKS = np.linspace(1.0, 0.5, 11)
 
 
 @dataclass

@@ -16,12 +16,20 @@ import glowmcu
 from glowmcu.core.types import Array
 from glowmcu.errors import InvalidModelError, OptionError
 from glowmcu.graph.graph import Graph, Value
-from glowmcu.quantize.calibrate import Observed, Progress, Sample, calibrate, is_activation
+from glowmcu.quantize.calibrate import (
+    Observed,
+    Progress,
+    Sample,
+    calibrate,
+    check_samples,
+    is_activation,
+)
 from glowmcu.quantize.equalize import apply_factors, find_factors
 from glowmcu.quantize.histogram import Histogram
 from glowmcu.quantize.settings import Settings
 
 _FORMAT = 1
+_FOR_FACTORS = 32
 
 
 @dataclass(frozen=True)
@@ -59,14 +67,12 @@ def measure(
 ) -> Profile:
     """Run a float network on samples; equalize it first if the settings say so."""
     factors: dict[str, Array] = {}
-    observed = calibrate(graph, samples, progress)
+    check_samples(graph, samples)
     if "equalization" in settings.tools:
-        factors = find_factors(graph, observed)
-    if factors:
-        changed = apply_factors(graph, factors)
-        observed = calibrate(changed, samples)
-    else:
-        changed = graph
+        some = samples[:: math.ceil(len(samples) / _FOR_FACTORS)]
+        factors = find_factors(graph, calibrate(graph, some))
+    changed = apply_factors(graph, factors)
+    observed = calibrate(changed, samples, progress)
     names = keys(changed)
     seen = {names[v]: found for v, found in observed.items()}
     return Profile(glowmcu.__version__, graph_hash(graph), len(samples), factors, seen)
