@@ -14,7 +14,8 @@ from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out, RowWindow
-from glowmcu.ops._add_dsp import ADD_DSP
+from glowmcu.ops._add_mve import ADD_MVE
+from glowmcu.ops._binary_dsp import ADD_DSP, MUL_DSP
 from glowmcu.ops.map import collapse
 from glowmcu.targets.kernel import Kernel
 
@@ -65,7 +66,7 @@ class AddS8(Instruction):
     low: int
     high: int
 
-    kernels = (*ADD_DSP, Kernel("gm_add_s8", core=True))
+    kernels = (*ADD_MVE, *ADD_DSP, Kernel("gm_add_s8", core=True))
     may_share = (("y", "a"),)
 
     def shares(self) -> tuple[tuple[str, str], ...]:
@@ -107,7 +108,7 @@ class MulS8(Instruction):
     low: int
     high: int
 
-    kernels = (Kernel("gm_mul_s8", core=True),)
+    kernels = (*MUL_DSP, Kernel("gm_mul_s8", core=True))
     may_share = (("y", "a"),)
 
     def shares(self) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,12 @@ from dsp_layers import (
     unit_of,
 )
 
+from glowmcu.core import dtypes
+from glowmcu.core.types import Quant, TensorType
+from glowmcu.graph.graph import Graph, Value, apply
 from glowmcu.instr.function import Function
+from glowmcu.lowering.lower import lower
+from glowmcu.ops.elementwise import Elementwise
 from glowmcu.targets.board import board
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.select import select
@@ -115,6 +120,38 @@ def test_every_kernel_is_exact(optimize: str, qemu: None) -> None:
         if not np.array_equal(found["y"], want)
     ]
     assert not wrong
+
+
+def sum_of(a: tuple[int, ...], b: tuple[int, ...], seed: int) -> Function:
+    """Return the function of a sum of two int8 tensors, without kernels."""
+    scales = (0.031, 0.017, 0.02)
+    types = [
+        TensorType(dtypes.I8, shape, Quant.per_tensor(scale, zero))
+        for shape, scale, zero in zip((a, b), scales, (3, -9), strict=False)
+    ]
+    x, z = (Value(name, type_) for name, type_ in zip("xz", types, strict=True))
+    y = TensorType(dtypes.I8, np.broadcast_shapes(a, b), Quant.per_tensor(scales[2], -7 * seed))
+    node = apply(Elementwise("add"), x, z, name="y", types=(y,))
+    graph = Graph("sum", (x, z), node.outputs, ("y",))
+    return lower(graph, graph.nodes(), "sum")
+
+
+@pytest.mark.qemu
+def test_sums_are_exact(qemu: None) -> None:
+    units, feeds, expected = [], [], []
+    shapes = [((n,), (n,)) for n in (1, 3, 4, 5, 17)]
+    shapes += [((3, 6), (6,)), ((3, 6), (3, 1)), ((5, 7), (1,)), ((2, 9), (2, 9))]
+    for number, (a, b) in enumerate(shapes):
+        function = sum_of(a, b, number)
+        rng = np.random.default_rng(number)
+        given = [{k: rng.integers(-128, 128, s).astype(np.int8) for k, s in (("x", a), ("z", b))}]
+        (kernel,) = offered(function)
+        units.append(unit_of(bound(function, kernel), f"sum{number}", number % 2 == 0, M55))
+        feeds.append(given)
+        expected.append(expected_of(function, given)[0])
+    runs = run_all_on_board(units, board("mps3-an547"), feeds, optimize="-O2", timeout=120)
+    for run, want in zip(runs, expected, strict=True):
+        np.testing.assert_array_equal(run.outputs[0]["y"], want)
 
 
 def test_neighbouring_weights_of_minus_128_are_refused() -> None:
