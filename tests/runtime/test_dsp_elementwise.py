@@ -14,18 +14,31 @@ from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pool import Pool2D
 from glowmcu.verify.board import board, run_all_on_board
 
-ADD, AVERAGE, MAXIMUM = "gm_add_s8_four", "gm_average_pool_s8_four", "gm_max_pool_s8_four"
+ADD, MUL = "gm_add_s8_four", "gm_mul_s8_four"
+AVERAGE, MAXIMUM = "gm_average_pool_s8_four", "gm_max_pool_s8_four"
 
 
-def additions() -> Iterator[Example]:
+def binaries() -> Iterator[Example]:
     rng = np.random.default_rng(1)
-    for shape in ((1, 4, 4, 16), (1, 1, 3, 5), (3,), (1, 2, 3, 4), (1, 64), (7, 9)):
-        for fn in ("add", "sub"):
+    one = ((1, 4, 4, 16), (1, 1, 3, 5), (3,), (1, 2, 3, 4), (1, 64), (7, 9))
+    shapes = [(s, s) for s in one]
+    shapes += [
+        ((1, 3, 4, 12), (1, 1, 1, 12)),
+        ((1, 3, 2, 7), (7,)),
+        ((4, 13), (4, 1)),
+        ((5, 6), (1,)),
+    ]
+    for a_shape, b_shape in shapes:
+        for fn in ("add", "sub", "mul"):
             scales = rng.uniform(0.01, 0.1, 3)
             zeros = (int(v) for v in rng.integers(-128, 128, 3))
+            quants = [
+                {"scale": float(s), "zero_point": z} for s, z in zip(scales, zeros, strict=True)
+            ]
             a, b, y = (
-                i8(*shape, scale=float(s), zero_point=z) for s, z in zip(scales, zeros, strict=True)
+                i8(*s, **q) for s, q in zip((a_shape, b_shape, a_shape), quants, strict=True)
             )
+            y = i8(*a_shape, scale=0.01, zero_point=-3) if fn == "mul" else y
             yield Example((a, b), {"fn": fn}, (), y)
 
 
@@ -54,12 +67,13 @@ def pools() -> Iterator[Example]:
 
 
 def accepted() -> list[tuple[Step, str]]:
-    found = [(s, ADD) for s in steps_of(Elementwise, additions(), "AddS8")]
+    found = [(s, ADD) for s in steps_of(Elementwise, binaries(), "AddS8")]
+    found += [(s, MUL) for s in steps_of(Elementwise, binaries(), "MulS8")]
     every = list(pools())
     found += [(s, AVERAGE) for s in steps_of(Pool2D, every, "AveragePoolS8")]
     found += [(s, MAXIMUM) for s in steps_of(Pool2D, every, "MaxPoolS8")]
     taken = [(s, k) for s, k in found if kernel_of(s, k)]
-    for symbol, least in ((ADD, 8), (AVERAGE, 20), (MAXIMUM, 15)):
+    for symbol, least in ((ADD, 15), (MUL, 9), (AVERAGE, 20), (MAXIMUM, 15)):
         assert sum(k == symbol for _, k in taken) >= least, symbol
     return taken
 

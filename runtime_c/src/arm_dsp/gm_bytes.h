@@ -83,11 +83,36 @@ GM_INLINE int32_t gm_mla_high(int32_t sum, int32_t factor, uint32_t lanes)
 #endif
 }
 
-/* value >> shift, saturated to int8; shift is a constant. */
+/* Products of the low, of the high lanes of two words. */
+GM_INLINE int32_t gm_mul_low(uint32_t a, uint32_t b)
+{
+    return (int16_t)(a & 0xFFFFU) * (int16_t)(b & 0xFFFFU);
+}
+
+GM_INLINE int32_t gm_mul_high(uint32_t a, uint32_t b)
+{
+    return (int16_t)(a >> 16) * (int16_t)(b >> 16);
+}
+
+/* sum + ((value * multiplier + 2^31) >> 32) */
+GM_INLINE int32_t gm_mla_round(int32_t value, int32_t multiplier, int32_t sum)
+{
 #if GM_ASM
+    int32_t found;
+    __asm__("smmlar %0, %1, %2, %3" : "=r"(found) : "r"(value), "r"(multiplier), "r"(sum));
+    return found;
+#else
+    return gm_mulh_round_s32(value, multiplier) + sum;
+#endif
+}
+
+/* value >> shift, saturated to int8; shift is a constant from 1 to 31. */
+#if GM_ASM
+#define GM_SATURATE(result, value) __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(value))
 #define GM_NARROW(result, value, shift)                                                            \
     __asm__("ssat %0, #8, %1, asr %2" : "=r"(result) : "r"(value), "I"(shift))
 #else
+#define GM_SATURATE(result, value) ((result) = gm_clamp_s32(value, -128, 127))
 #define GM_NARROW(result, value, shift) ((result) = gm_clamp_s32((value) >> (shift), -128, 127))
 #endif
 
