@@ -13,17 +13,18 @@ from glowmcu.verify.profile import profile_on_board
 from glowmcu.verify.typical import typical_sample
 
 CYCLES_PER_INSTRUCTION = {
-    "cortex-m0": 1.5,
-    "cortex-m0plus": 1.4,
-    "cortex-m3": 1.4,
-    "cortex-m4": 1.3,
+    "cortex-m0": 1.4,
+    "cortex-m0plus": 1.3,
+    "cortex-m3": 1.2,
+    "cortex-m4": 1.1,
     "cortex-m7": 0.8,
-    "cortex-m33": 1.2,
+    "cortex-m33": 1.1,
     "cortex-m55": 1.8,
     "riscv32": 1.4,
 }
-"""Of kernels like ours, without wait states: loads take two cycles on the small cores, the M7
-issues two instructions at once, a Helium instruction takes two or four cycles."""
+"""Of kernels like ours, without wait states; that of the Cortex-M4 by a model of its pipeline, the
+others by what differs: slower loads and branches on smaller cores, two instructions at once on the
+M7, two or more cycles for a Helium instruction."""
 _LARGE = 2 << 20
 _CODE_OVERHEAD = 1024
 """Bytes of flash that a startup and a main take beside the network."""
