@@ -123,7 +123,7 @@ class Importer:
             return self._define(site, [])
         site.seen.attributes = attributes_of(node, self._reader)
         problems: tuple[Problem, ...] = ()
-        ways = [self._control, self._import, self._import_wide, self._expand, self._precompute]
+        ways = [self._control, self._import, self._expand, self._import_wide, self._precompute]
         if node.op_type in DATA_DEPENDENT:  # on constants, nothing depends on data
             ways.insert(0, self._precompute)
         for way in ways:
@@ -152,6 +152,7 @@ class Importer:
             output_names=tuple(names),
             attributes={},
             domain=domain_of(node.domain),
+            outputs=len(node.output),
         )
 
     def _import_wide(self, site: _Site) -> tuple[Problem, ...] | None:
@@ -273,6 +274,8 @@ class Importer:
             if len(self.problems) == before:
                 return error.problems
             values = ()
+        except _MISMATCHES as error:
+            return (site.seen.problem(f"the operands do not go together: {error}"),)
         self._finish(site, values)
         return None
 
@@ -382,9 +385,30 @@ def _unknown(site: _Site) -> Problem:
     why = f"domain {domain}, opset {seen.opset}, has it, but glowmcu does not"
     if site.schema is None and not seen.domain:
         why = f"opset {seen.opset} of ONNX has no operator of that name"
+    elif kind := _kind_without_c(site.schema):
+        why = f"it works on {kind}, for which the C code has no type"
+        hint = "leave this part to the program around the network"
     elif site.schema is None:
         why = f"domain {domain} is not part of ONNX and the model brings no function for it"
     return seen.problem("the operator is not supported", why=why, hint=hint)
+
+
+def _kind_without_c(schema: OpSchema | None) -> str:
+    """Return what an operator takes or gives if it is always something other than a tensor."""
+    for formal in (*schema.inputs, *schema.outputs) if schema else ():
+        types: Any = formal.types
+        for prefix, kind in _KINDS.items():
+            if types and all(t.startswith(prefix) for t in types):
+                return kind
+    return ""
+
+
+_KINDS = {
+    "seq(": "sequences of tensors",
+    "optional(": "optional values",
+    "map(": "maps",
+    "tensor(string": "strings",
+}
 
 
 @cache

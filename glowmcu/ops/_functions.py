@@ -248,7 +248,6 @@ ACTIVATIONS = {
         2,
         _numbers("{a} < 0.0{f} ? {a} * {b} : {a}", "({U}){a} * ({U})({a} < 0 ? {b} : 1)", "{a}"),
         lambda x, s: np.where(x < 0, x * s, x),
-        onnx="PRelu",
     ),
     "elu": Fn(
         2,

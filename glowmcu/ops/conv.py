@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
@@ -23,6 +24,8 @@ def _quantized(x: TensorType, w: TensorType, y: TensorType, **attributes: Any) -
 
 class Conv2D(Op):
     """x [N, H, W, C], w [O, KH, KW, C / groups], optional b [O] -> [N, H', W', O], clamped."""
+
+    floats = (dtypes.F32,)
 
     strides: Pair = (1, 1)
     pads: Pads = (0, 0, 0, 0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
@@ -30,6 +31,8 @@ class ConvTranspose2D(Op):
     H' = (H - 1) * stride + window - pads + output_padding. Output channel o belongs to group
     o // (O / groups), as in a convolution; ONNX has the input channels first in w.
     """
+
+    floats = (dtypes.F32,)
 
     strides: Pair = (1, 1)
     pads: Pads = (0, 0, 0, 0)

@@ -26,6 +26,8 @@ class CumSum(Op):
     product  the product instead of the sum
     """
 
+    floats = (dtypes.F32, dtypes.F64)
+
     axis: int
     exclusive: bool = False
     reverse: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
@@ -22,6 +23,8 @@ from glowmcu.targets.kernel import Kernel, Packed
 
 class Dense(Op):
     """x [..., K], w [N, K], optional b [N] -> [..., N]; the result is clamped to `clamp`."""
+
+    floats = (dtypes.F32,)
 
     clamp: tuple[float, float] | None = None
 

@@ -148,6 +148,17 @@ def import_mean(node: OnnxNode) -> Value:
     return elementwise(node, "mul", total, scalar(node, 1 / len(node.inputs), total, "part"))
 
 
+@onnx_op("PRelu")
+def import_prelu(node: OnnxNode) -> Value:
+    """A slope that broadcasts to x, or (as before opset 7) one number for each channel."""
+    x, slope = node.value(0), node.value(1)
+    per_channel = slope.type.rank == 1 and x.type.rank > 2 and slope.shape[0] == x.shape[1]
+    if per_channel and slope.shape[0] not in (1, x.shape[-1]):
+        shape = (slope.shape[0], *[1] * (x.type.rank - 2))
+        slope = node.apply(Reshape(shape), slope, suffix="slopes").output
+    return elementwise(node, "prelu", x, slope)
+
+
 @onnx_op("Mod")
 def import_mod(node: OnnxNode) -> Value:
     """fmod=1: the sign of the dividend, as in C; fmod=0: the sign of the divisor."""

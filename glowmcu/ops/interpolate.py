@@ -21,6 +21,8 @@ class Interpolate(Op):
     `extrapolation` where the coordinate lies outside a cropped region.
     """
 
+    floats = (dtypes.F32,)
+
     axis: int
     how: Axis
     mode: str = "linear"

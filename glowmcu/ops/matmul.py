@@ -28,6 +28,8 @@ from glowmcu.targets.kernel import Kernel
 class MatMul(Op):
     """a [..., M, K] . b [..., K, N] -> [..., M, N], the leading dimensions broadcast."""
 
+    floats = (dtypes.F32,)
+
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
             raise TypeError(f"matrices of shapes {a.shape} and {b.shape} have no product")

@@ -14,6 +14,7 @@ from glowmcu.graph.graph import Node, Value, apply, constant
 class OnnxNode:
     """One ONNX node with its inputs already imported.
 
+    outputs     how many the node has; output_names ends with the last one that is read
     attributes  Python values: int, float, str, tuples of them, numpy arrays; graphs as protobuf
     used        names of the attributes that the importer asked for; the rest must be harmless
     """
@@ -26,6 +27,7 @@ class OnnxNode:
     attributes: dict[str, Any]
     domain: str = ""
     used: set[str] = field(default_factory=set)
+    outputs: int = 0
 
     @property
     def label(self) -> str:
@@ -53,8 +55,12 @@ class OnnxNode:
         found = self.optional(index)
         if found is None:
             return None
-        if found.data is None:
-            needs = _inputs_of(found)
+        return self.data(found, what)
+
+    def data(self, value: Value, what: str) -> Array:
+        """Return the data of a value that must be known at compile time."""
+        if value.data is None:
+            needs = _inputs_of(value)
             hint = "make it a constant when exporting, or bind dimensions with --shape"
             if len(needs) == 1:
                 hint = f"fix it with --fix-input {needs[0]}=..., or make it a constant"
@@ -64,7 +70,7 @@ class OnnxNode:
                 hint=hint,
                 needs=needs,
             )
-        return found.data
+        return value.data
 
     def ints(self, index: int, attribute: str) -> tuple[int, ...] | None:
         """Return integers from a constant input `index` or, in older opsets, from an attribute."""
@@ -86,6 +92,13 @@ class OnnxNode:
         """Apply an operator. Without a suffix the result is the ONNX node's own output (transposed
         by `perm` if given); with one it is an intermediate value.
         """
+        for value in inputs:
+            if value is not None and not _computes(op, value.type):
+                self.fail(
+                    f"elements of type {value.type.dtype} without quantization",
+                    why=f"{type(op).__name__} computes with {', '.join(map(str, op.floats))}",
+                    hint="convert the model to float32",
+                )
         base = next((n for n in self.output_names if n), self.label)
         if suffix:
             names = tuple(f"{base}.{suffix}" + (f".{i}" if i else "") for i in range(outputs))
@@ -118,6 +131,11 @@ class OnnxNode:
             f"node '{self.label}', {domain}{self.op_type} (opset {self.opset}), inputs ({types})"
         )
         return Problem(f"{self.op_type}: {what}", where, why, hint, needs)
+
+
+def _computes(op: Any, type_: TensorType) -> bool:
+    real = type_.dtype.is_float and type_.quant is None
+    return not real or op.raw or type_.dtype in getattr(op, "floats", (type_.dtype,))
 
 
 def _inputs_of(value: Value) -> tuple[str, ...]:

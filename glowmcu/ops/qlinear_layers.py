@@ -16,6 +16,7 @@ from glowmcu.ops.elementwise_onnx import elementwise
 from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.qlinear import quant_at, real_operand, stored_result
 from glowmcu.ops.quant import AsQuant, Dequantize, Quantize
+from glowmcu.ops.reshape import Reshape
 
 
 def layer(node: OnnxNode, op_type: str, *inputs: Value | None) -> Value:
@@ -129,10 +130,10 @@ def _less_zero_point(node: OnnxNode, index: int, op_type: str) -> Value:
     x, zero = node.value(index), node.optional(index + 2)
     known = zero is None or zero.data is not None
     points = (0,) if zero is None or zero.data is None else tuple(map(int, zero.data.reshape(-1)))
+    axis = None
+    if zero is not None and zero.type.numel > 1:
+        axis = 0 if op_type == "Conv" else x.type.rank - (2 if index == 0 else 1)
     if known:
-        axis = None
-        if len(points) > 1:
-            axis = 0 if op_type == "Conv" else x.type.rank - (2 if index == 0 else 1)
         quant = Quant((1.0,) * len(points), points, axis)
         if x.data is not None:
             return _real_constant(node, index, x.data, quant)
@@ -141,4 +142,7 @@ def _less_zero_point(node: OnnxNode, index: int, op_type: str) -> Value:
     assert zero is not None
     real = node.apply(Cast(dtypes.F32), x, suffix=f"real{index}").output
     point = node.apply(Cast(dtypes.F32), zero, suffix=f"zero{index}").output
+    if axis is not None and point.type.rank == 1:
+        shape = tuple(-1 if d == axis else 1 for d in range(axis, x.type.rank))
+        point = node.apply(Reshape((point.type.numel, *shape[1:])), point, suffix="points").output
     return elementwise(node, "sub", real, point, suffix=f"centred{index}")

@@ -259,10 +259,6 @@ def _as_shape(node: OnnxNode, value: Value, shape: tuple[int, ...], suffix: str)
 
 def _unblocked(node: OnnxNode, x: Value, value: Value, axis: int) -> Value:
     """Return one number for each element of x from one for each block along the axis."""
-    if value.data is None:
-        node.fail(
-            "scales of blocks computed at run time",
-            hint="make them constants when exporting, or quantize per channel",
-        )
-    blocks = np.repeat(value.data, int(node.attr("block_size")), axis)
+    data = node.data(value, "a scale of blocks")
+    blocks = np.repeat(data, int(node.attr("block_size")), axis)
     return node.constant(blocks[tuple(map(slice, x.shape))], f"{value.name}.blocks")

@@ -38,6 +38,8 @@ class Recurrent(Op):
     direction  forward, reverse or bidirectional
     """
 
+    floats = (dtypes.F32,)
+
     cell: str
     direction: str = "forward"
     activations: tuple[Activation, ...] = ()

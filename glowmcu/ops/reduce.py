@@ -27,6 +27,8 @@ class Reduce(Op):
           one axis and give int64 indices, of the first extreme unless `select_last`
     """
 
+    floats = (dtypes.F32, dtypes.F64)
+
     kind: str
     axes: tuple[int, ...]
     keepdims: bool = True

@@ -28,6 +28,8 @@ class Sample(Op):
     outermost elements.
     """
 
+    floats = (dtypes.F32,)
+
     mode: str = "linear"
     padding: str = "zeros"
     corners: bool = False

@@ -27,6 +27,8 @@ class SortOrder(Op):
     Of equal elements the one with the smaller index comes first.
     """
 
+    floats = (dtypes.F32, dtypes.F64)
+
     axis: int
     count: int
     largest: bool = True
@@ -142,6 +144,8 @@ class UniqueRows(Op):
     The groups are in lexicographic order, or (unless `sorted`) in the order of their first rows.
     The fourth result is the number of groups.
     """
+
+    floats = (dtypes.F32, dtypes.F64)
 
     sorted: bool = True
 

@@ -130,7 +130,7 @@ def import_split(node: OnnxNode) -> tuple[Value, ...]:
     """Equal or given parts; with `num_outputs` the last part may be smaller."""
     x = node.value(0)
     axis = normal_axis(node, node.attr("axis", 0), x.type.rank)
-    size, count = x.shape[axis], len(node.output_names)
+    size, count = x.shape[axis], node.outputs or len(node.output_names)
     sizes = node.ints(1, "split")
     if sizes is None:
         uneven = node.attr("num_outputs") is not None
@@ -141,7 +141,7 @@ def import_split(node: OnnxNode) -> tuple[Value, ...]:
     if sum(sizes) != size or len(sizes) != count or min(sizes) < 0:
         node.fail(f"parts of {sizes} elements do not make up the {size} of axis {axis}")
     outputs = []
-    for i in range(count):
+    for i in range(len(node.output_names)):
         op = part(x.type, axis, sum(sizes[:i]), sizes[i])
         outputs.append(_output(node, x, op, i))
     return tuple(outputs)

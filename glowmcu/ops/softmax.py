@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
@@ -25,6 +26,8 @@ MAX_INTEGER_COLS = 2048
 
 class Softmax(Op):
     """exp(x) / sum(exp(x)) along the last axis, or its logarithm."""
+
+    floats = (dtypes.F32,)
 
     log: bool = False
 

@@ -18,6 +18,8 @@ from glowmcu.targets.kernel import Kernel
 class Standardize(Op):
     """(x - mean) / sqrt(variance + epsilon) along the last axis; the mean is 0 unless `centre`."""
 
+    floats = (dtypes.F32,)
+
     epsilon: float
     centre: bool = True
 

@@ -26,6 +26,8 @@ class Suppress(Op):
     centred  boxes are centre and size, else two opposite corners, y first
     """
 
+    floats = (dtypes.F32,)
+
     count: int
     overlap: float = 0.0
     least: float = -float("inf")

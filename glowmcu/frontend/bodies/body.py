@@ -15,7 +15,7 @@ from glowmcu.frontend.tensors import ELEM_TYPES
 from glowmcu.ops.base import INNER
 from glowmcu.ops.onnx_node import OnnxNode
 
-OPSET = 21
+OPSET = min(25, onnx.defs.onnx_opset_version())
 Results = str | tuple[str, ...]
 Make = Callable[["Body", OnnxNode], Results]
 BODIES: dict[tuple[str, str], Make] = {}

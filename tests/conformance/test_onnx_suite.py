@@ -1,0 +1,76 @@
+"""ONNX's official backend suite through generated C: a sample in every run, all of it on demand."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from glowmcu import onnx_backend
+from glowmcu.errors import UnsupportedError
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import onnx_support
+
+WHOLE = bool(os.environ.get("GLOWMCU_WHOLE_SUITE"))
+ONE_IN = 1 if WHOLE else 8
+PARTS = 8
+pytestmark = pytest.mark.cc
+
+
+@lru_cache(maxsize=1)
+def cases() -> list[onnx_support.Case]:
+    return onnx_support.everything()
+
+
+def sample(part: int) -> list[onnx_support.Case]:
+    """Return the cases of one part: which ones is decided by their names."""
+    chosen = [c for c in cases() if zlib.crc32(c.name.encode()) % (PARTS * ONE_IN) == part]
+    return [c for c in chosen if c.is_numeric]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_suite(part: int) -> None:
+    known = onnx_support.known_failures()
+    outcomes = list(onnx_support.run_cases(sample(part)))
+    failed = {o.case.name: f"{o.reason} {o.detail}" for o in outcomes if o.reason}
+    assert not {n: r for n, r in failed.items() if n not in known}
+
+
+def test_what_the_page_says() -> None:
+    text = onnx_support.PAGE.read_text(encoding="utf-8")
+    node = next(line for line in text.splitlines() if line.startswith("| node"))
+    right, total = node.split("|")[4].split(",")[0].split(" of ")
+    assert int(right) >= 0.99 * int(total)
+
+
+def test_run_node() -> None:
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    x = np.arange(6, dtype=np.float32)
+    (y,) = onnx_backend.run_node(node, [x, np.asarray([2, 3])])
+    assert np.array_equal(y, x.reshape(2, 3))
+
+
+def test_data_dependent_shape() -> None:
+    node = helper.make_node("NonZero", ["x"], ["y"])
+    (y,) = onnx_backend.run_node(node, [np.asarray([[0, 2], [0, 3]], np.float32)])
+    assert y.tolist() == [[0, 1], [1, 1]]
+
+
+def test_devices() -> None:
+    assert onnx_backend.supports_device("CPU")
+    assert not onnx_backend.supports_device("CUDA:0")
+
+
+@pytest.mark.parametrize("kind", ["sequence", "string"])
+def test_other_values_are_refused_by_a_sentence(kind: str) -> None:
+    names = {"sequence": "test_split_to_sequence_1", "string": "test_equal_string"}
+    case = next(c for c in cases() if c.name == names[kind])
+    with pytest.raises(UnsupportedError, match=kind):
+        onnx_support.compile_for(case.model, {})
