@@ -115,6 +115,11 @@ def offered(function: Function, processor: Target = M4) -> Iterator[Kernel]:
                 yield kernel
 
 
+def raw_kernels(function: Function) -> list[Kernel]:
+    """Return those of the raw-weight product."""
+    return [k for k in offered(function) if k.template and k.template.startswith("raw_")]
+
+
 def bound(function: Function, kernel: Kernel) -> Function:
     """Return the function with that kernel and its scratch."""
     (instruction,) = function.instructions
@@ -144,3 +149,58 @@ def feeds_of(layer: Layer, seed: int) -> list[dict[str, Array]]:
 
 def expected_of(function: Function, feeds: list[dict[str, Array]]) -> list[Array]:
     return [instr_level.evaluate(function, f)["y"] for f in feeds]
+
+
+SAME = {"pads": (1, 1, 1, 1)}
+TWO = {"strides": (2, 2)}
+LAYERS = [
+    # pointwise: chunks, odd pixels, tails, small and large K, weights in FPU registers
+    conv((5, 5, 64), 64),
+    conv((3, 3, 8), 16),
+    conv((7, 9, 16), 32),
+    conv((4, 5, 32), 12),
+    conv((1, 1, 12), 8),
+    conv((1, 2, 4), 4),
+    conv((3, 3, 7), 5),
+    conv((1, 17, 13), 3),
+    conv((2, 3, 2), 1),
+    conv((1, 3, 100), 6),
+    conv((3, 1, 256), 7, weights="extreme"),
+    conv((2, 2, 66), 17),
+    conv((2, 3, 28), 8),
+    conv((3, 3, 40), 9, clamp=(-1.0, 1.5)),
+    conv((3, 5, 16), 8, clamp=(0.0, 2.0)),
+    conv((3, 3, 20), 8, weights="even"),
+    conv((3, 3, 21), 6, weights="odd"),
+    conv((3, 3, 4), 4, batch=3),
+    conv((3, 5, 8), 8, weights="small", scale=900.0),
+    conv((3, 3, 10), 5, weights="small", scale=900.0),
+    conv((4, 5, 3), 5, 2, weights="small", scale=900.0),
+    dense(2, 11, 6, weights="small", scale=900.0),
+    # windows: odd and even widths, strides, channels that make odd rows, tall windows, loops
+    conv((6, 6, 3), 8, 3, **SAME),
+    conv((7, 7, 3), 9, 3, **TWO),
+    conv((5, 7, 1), 4, (4, 3), pads=(2, 1, 1, 1)),
+    conv((12, 5, 1), 16, (10, 4), strides=(2, 2), pads=(4, 1, 5, 1)),
+    conv((5, 5, 16), 8, 3, **SAME),
+    conv((4, 6, 32), 7, 3, pads=(0, 1, 1, 0)),
+    conv((4, 4, 56), 4, 3, **SAME, weights="extreme"),
+    conv((5, 5, 5), 6, 3, strides=(3, 3), pads=(2, 1, 0, 2)),
+    conv((6, 6, 2), 5, 2, strides=(1, 2), batch=2),
+    conv((9, 9, 12), 8, 1, **TWO),
+    conv((8, 9, 7), 4, 1, **TWO),
+    conv((3, 1, 4), 4, 3, **SAME),
+    conv((17, 2, 1), 3, (16, 1), pads=(0, 0, 3, 0)),
+    conv((3, 4, 9), 3, 3, **SAME, weights="odd", clamp=(-3.0, 3.0), zero_point=-128),
+    conv((6, 5, 6), 4, 5, pads=(2, 2, 2, 2), zero_point=127),
+    conv((1, 20, 40), 6, (1, 3), pads=(0, 1, 0, 1)),
+    conv((5, 5, 24), 4, 4),
+    # dense
+    dense(1, 64, 12),
+    dense(1, 640, 10),
+    dense(3, 9, 7),
+    dense(1, 1, 1),
+    dense(2, 130, 2, weights="extreme"),
+    dense(1, 67, 5, clamp=(-2.0, 2.0)),
+    dense(1, 128, 6, weights="even"),
+]
