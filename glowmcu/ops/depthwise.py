@@ -47,6 +47,13 @@ def _row_cycles(i: DepthwiseS8) -> float:
     return pixels * i.macs / (i.out_height * i.out_width)
 
 
+def _cycles(i: DepthwiseS8) -> float:
+    """Four pixels of a row at once take less than one after the other."""
+    blocks = i.out_width // 4 * 4
+    row = 4.5 * blocks + 7.0 * (i.out_width - blocks)
+    return i.batch * i.out_height * row * i.macs / (i.out_height * i.out_width)
+
+
 def _sums(i: DepthwiseS8) -> int:
     return 4 * i.out_width * i.channels
 
@@ -134,6 +141,7 @@ class DepthwiseS8(WindowInstruction):
             core=True,
             in_place=_in_place,
             overlap=_overlap,
+            cycles=_cycles,
             row=RowKernel("gm_depthwise_s8_rows", overlap=_row_overlap, cycles=_row_cycles),
             scan=RowKernel("gm_depthwise_s8_scan", scratch=_sums),
         ),
