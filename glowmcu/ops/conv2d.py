@@ -10,6 +10,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._conv_dsp import CONV_DSP
+from glowmcu.ops._conv_fpu import conv_fpu
 from glowmcu.ops._conv_mve import CONV_MVE
 from glowmcu.ops._halfword import CONV_HALFWORD
 from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
@@ -135,6 +136,7 @@ class ConvF32(WindowInstruction):
     descending: int = 0
 
     kernels = (
+        conv_fpu(_pack_f32),
         Kernel(
             "gm_conv2d_f32",
             accepts=_by_rows,

@@ -10,6 +10,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._conv_fpu import DEPTHWISE_FPU
 from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
 from glowmcu.ops._linear import data_of, requantize_channels
@@ -95,6 +96,7 @@ class DepthwiseF32(WindowInstruction):
     high: float
 
     kernels = (
+        *DEPTHWISE_FPU,
         Kernel(
             "gm_depthwise_f32",
             scratch=_scratch,

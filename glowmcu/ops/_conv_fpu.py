@@ -1,0 +1,136 @@
+"""Float convolution kernels for a single-precision FPU: sums stay in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from glowmcu.ops._conv_dsp import is_pointwise
+from glowmcu.ops._linear import data_of
+from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks
+from glowmcu.ops._window import MAX_ROWS
+from glowmcu.targets.kernel import Kernel, Overlap, Packed
+
+if TYPE_CHECKING:
+    from glowmcu.ops.conv2d import ConvF32
+    from glowmcu.ops.depthwise import DepthwiseF32
+
+FPU = frozenset({"arm-fpu"})
+_TAPS = 64
+_FLOAT = 4
+
+
+def _known(i: ConvF32 | DepthwiseF32) -> str:
+    if i.kernel_height > MAX_ROWS:
+        return f"the window is taller than {MAX_ROWS} rows"
+    if data_of(i.w) is None or (i.bias is not None and data_of(i.bias) is None):
+        return "weights or bias are computed at run time"
+    return ""
+
+
+def _inner(i: ConvF32) -> int:
+    return i.kernel_height * i.kernel_width * i.channels
+
+
+def _accepts_conv(i: ConvF32) -> str:
+    return "is for convolutions without groups" if i.groups != 1 else _known(i)
+
+
+def _conv_scratch(i: ConvF32) -> int:
+    """Return the bytes of four windows; pixels that get wider are read where they lie."""
+    widens = is_pointwise(i) and i.out_channels > i.channels
+    return 0 if widens else 4 * _inner(i) * _FLOAT
+
+
+def _in_place(i: ConvF32) -> tuple[tuple[str, str], ...]:
+    narrows = i.out_channels < i.channels and not i.descending
+    fits = is_pointwise(i) and (narrows or i.out_channels == i.channels)
+    return (("y", "x"),) if fits else ()
+
+
+def _overlap(i: ConvF32) -> tuple[Overlap, ...]:
+    outer, inner = i.out_channels * _FLOAT, i.channels * _FLOAT
+    if not is_pointwise(i):
+        return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=False)),)
+    along = descending_blocks if i.descending else ascending_blocks
+    pixels = i.batch * i.height * i.width
+    moved = _conv_scratch(i) > 0
+    return (Overlap("y", "x", *along(pixels, 4, outer, inner, moved=moved)),)
+
+
+def _turned(i: ConvF32) -> ConvF32 | None:
+    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
+
+
+def _conv_cycles(i: ConvF32) -> float:
+    pixels = i.y.type.numel // i.out_channels
+    blocks = -(-pixels // 4) * -(-i.out_channels // 4)
+    return blocks * (45.0 * _inner(i) + 220) + pixels * 2.0 * _inner(i)
+
+
+def conv_fpu(pack: Callable[[ConvF32], tuple[Packed, ...]]) -> Kernel:
+    """Return the kernel of ConvF32, whose constants are packed as for the portable one."""
+    return Kernel(
+        "gm_conv2d_f32_fpu",
+        requires=FPU,
+        folder="arm_fpu",
+        accepts=_accepts_conv,
+        scratch=_conv_scratch,
+        pack=pack,
+        core=True,
+        in_place=_in_place,
+        overlap=_overlap,
+        turned=_turned,
+        cycles=_conv_cycles,
+        flash=lambda i: sum(p.data.nbytes for p in pack(i)) + 1200,
+    )
+
+
+def _accepts_depthwise(i: DepthwiseF32) -> str:
+    if i.channels % 8:
+        return "is for a multiple of 8 channels"
+    if i.kernel_height * i.kernel_width > _TAPS:
+        return f"the window has more than {_TAPS} taps"
+    return _known(i)
+
+
+def _pack_depthwise(i: DepthwiseF32) -> tuple[Packed, ...]:
+    data = data_of(i.w)
+    assert data is not None
+    bias = np.zeros(i.channels, np.float32) if i.bias is None else data_of(i.bias)
+    assert bias is not None
+    by_eight = data.reshape(i.channels // 8, 8, -1).transpose(0, 2, 1)
+    taps = np.ascontiguousarray(by_eight).reshape(-1)
+    label = f"{i.w.name} {list(i.w.type.shape)}, taps of eight channels"
+    return Packed("w", taps, label), Packed("bias", bias, "bias")
+
+
+def _depthwise_overlap(i: DepthwiseF32) -> tuple[Overlap, ...]:
+    pixel = i.channels * _FLOAT
+    return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=False)),)
+
+
+def _depthwise_cycles(i: DepthwiseF32) -> float:
+    taps = i.kernel_height * i.kernel_width
+    pixels = i.batch * i.out_height * i.out_width
+    return pixels * (i.channels // 8 * (38.0 * taps + 110) + 10 * taps)
+
+
+DEPTHWISE_FPU = (
+    Kernel(
+        "gm_depthwise_f32_fpu",
+        requires=FPU,
+        folder="arm_fpu",
+        accepts=_accepts_depthwise,
+        scratch=lambda i: i.channels * _FLOAT,
+        pack=_pack_depthwise,
+        core=True,
+        overlap=_depthwise_overlap,
+        cycles=_depthwise_cycles,
+        flash=lambda i: sum(p.data.nbytes for p in _pack_depthwise(i)) + 600,
+    ),
+)
+"""Kernels of DepthwiseF32."""
