@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import onnx
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from glowmcu.core.types import Array
 from glowmcu.errors import OptionError
+from glowmcu.frontend.functions import has_body
+from glowmcu.frontend.signature import schema_of
 from glowmcu.graph import printer as graph_printer
 from glowmcu.graph.graph import Graph
 from glowmcu.instr import printer as function_printer
@@ -69,22 +72,50 @@ def pass_rows() -> Rows:
 def operator_rows(name: str | None) -> Rows:
     """The ONNX operators with an importer, or one of them."""
     import glowmcu.ops  # noqa: F401 - importing the cards fills the table
+    from glowmcu.frontend.bodies import BODIES
     from glowmcu.frontend.control import NAMES
-    from glowmcu.ops.base import IMPORTERS
+    from glowmcu.ops.base import IMPORTERS, INNER
 
-    known = {key: " ".join((i.__doc__ or "").split()) for key, i in IMPORTERS.items()}
+    makers = {**BODIES, **{k: i for k, i in IMPORTERS.items() if k[0] != INNER}}
+    known = {key: " ".join((m.__doc__ or "").split()) for key, m in makers.items()}
     known |= {("", op): text for op, text in NAMES.items()}
     if name is not None and not any(op == name for _, op in known):
-        raise OptionError(
-            f"there is no importer for the operator '{name}'",
-            hint="operators that ONNX defines by a function body are expanded and work as well",
-        )
+        if not has_body(schema_of(name, _NEWEST, "")):
+            raise OptionError(f"the operator '{name}' is not supported")
+        known["", name] = "Expanded into other operators, as ONNX defines it."
     body = []
     for (domain, op), lines in sorted(known.items()):
         if name in (None, op):
             text = lines if name else lines.split(". ")[0]
             body.append((f"{domain}.{op}" if domain else op, text))
+            body += _schema_rows(domain, op) if name else []
     return ("operator", "what is supported"), body  # type: ignore[return-value]
+
+
+_NEWEST = 1000
+
+
+def _schema_rows(domain: str, op: str) -> list[tuple[str, str]]:
+    """What ONNX says of an operator: attributes with their defaults, inputs, outputs, types."""
+    schema: Any = schema_of(op, _NEWEST, domain)
+    if schema is None:
+        return []
+    rows = [("  as of opset", str(schema.since_version))]
+    for what, formals in (("input", schema.inputs), ("output", schema.outputs)):
+        rows += [(f"  {what} {f.name}", ", ".join(sorted(_plain(f.types)))) for f in formals]
+    rows += [(f"  attribute {n}", _default(a)) for n, a in sorted(schema.attributes.items())]
+    return rows
+
+
+def _plain(types: set[str]) -> set[str]:
+    return {t.removeprefix("tensor(").removesuffix(")") for t in types}
+
+
+def _default(attribute: Any) -> str:
+    if not attribute.default_value.name:
+        return "required" if attribute.required else "optional"
+    value = onnx.helper.get_attribute_value(attribute.default_value)
+    return f"default {value.decode() if isinstance(value, bytes) else value}"
 
 
 def target_rows() -> Rows:
@@ -105,17 +136,16 @@ def board_rows() -> Rows:
     body = [
         (
             b.name,
-            b.target,
-            f"{b.flash_bytes // 1024} KiB",
-            f"{b.ram_bytes // 1024} KiB",
-            f"{b.clock / 1e6:g} MHz",
+            str(b.flash_bytes // 1024),
+            str(b.ram_bytes // 1024),
+            f"{b.clock / 1e6:g}",
             "yes" if b.emulated else "no",
             "yes" if b.startup else "no",
             b.summary,
         )
         for b in list_boards()
     ]
-    headings = ("board", "target", "flash", "RAM", "clock", "emulated", "images", "what")
+    headings = ("board", "flash KiB", "RAM KiB", "MHz", "emulated", "images", "what")
     return headings, body  # type: ignore[return-value]
 
 

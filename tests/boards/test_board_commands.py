@@ -130,7 +130,7 @@ def test_fit_tells_boards_apart(qemu: None, capsys: pytest.CaptureFixture[str]) 
 def test_the_boards_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     status, said = run(capsys, "boards", "--markdown")
     assert status == 0
-    rows = [line for line in said.splitlines() if "KiB" in line]
+    rows = [line for line in said.splitlines() if " yes | " in line or " no | " in line]
     assert len(rows) == len(list_boards()) == 15
     assert sum("| yes | yes |" in row for row in rows) == len(emulated_boards()) == 7
-    assert any("nucleo-f446re" in row and "180 MHz" in row for row in rows)
+    assert any("nucleo-f446re" in row and "| 180 |" in row for row in rows)
