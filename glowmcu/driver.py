@@ -206,9 +206,9 @@ def _run_passes(
 
 def _calibration_samples(
     graph: Graph, calibration: Samples | None, options: Options
-) -> list[dict[str, Array]]:
+) -> list[dict[str, Array]] | None:
     if calibration is None:
-        return []
+        return None
     given = [v for v in graph.inputs if v.name not in options.state]
     return streamed(graph, load_samples(calibration, given), options.state)
 

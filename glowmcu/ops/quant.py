@@ -152,8 +152,13 @@ def import_quantize_linear(node: OnnxNode) -> Value:
 
 @onnx_op("DequantizeLinear")
 def import_dequantize_linear(node: OnnxNode) -> Value:
-    """Per tensor, axis or block, from (u)int8, (u)int16 and int32; also with run-time scales."""
+    """Per tensor, axis or block, from (u)int8, (u)int16 and int32; also with run-time scales.
+
+    Constants of 4 or 2 bits become int8, which holds them all.
+    """
     x = node.value(0)
+    if x.data is not None and x.type.dtype in dtypes.SMALL_INTEGERS:
+        x = constant(x.name, x.data.astype(np.int8))
     if x.type.dtype not in QUANTIZABLE:
         _refuse_type(node, str(x.type.dtype))
     if node.attr("output_dtype", 0) not in (0, 1):

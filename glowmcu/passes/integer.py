@@ -11,7 +11,7 @@ from glowmcu.core.types import Quant, TensorType
 from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import rewrite
 from glowmcu.ops.elementwise import Elementwise
-from glowmcu.ops.quant import Dequantize, Quantize
+from glowmcu.ops.quant import Dequantize, Quantize, StayReal
 from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR
 from glowmcu.passes.match import Uses, made_by, make, real_data, single
 from glowmcu.passes.qdq import saturates
@@ -139,11 +139,15 @@ def _float_groups(nodes: tuple[Node, ...]) -> list[list[Node]]:
 
 
 def _sentence(group: list[Node]) -> str:
+    why = "no integer arithmetic for these types"
+    if any(isinstance(node.op, StayReal) for node in group):
+        group = [node for node in group if not isinstance(node.op, StayReal)] or group
+        why = "kept so"
     names = list(dict.fromkeys(_operator(node) for node in group))
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     where = f"'{group[0].name}'" + (f" to '{group[-1].name}'" if len(group) > 1 else "")
     count = "1 operator computes" if len(group) == 1 else f"{len(group)} operators compute"
-    return f"{count} in float at {where} ({shown}): no integer arithmetic for these types."
+    return f"{count} in float at {where} ({shown}): {why}."
 
 
 def _operator(node: Node) -> str:

@@ -21,9 +21,9 @@ from glowmcu.ops.quant import AsQuant, Dequantize, Quantize
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.transpose import Transpose
-from glowmcu.passes.linear import LINEAR
 from glowmcu.passes.match import Uses, bounds, made_by, make, single
 from glowmcu.passes.permute import inverse
+from glowmcu.passes.weights import WEIGHT_RULES
 
 _MOVEMENT = (Transpose, Reshape, Slice, Broadcast, Gather, Pad, Concat)
 
@@ -35,7 +35,7 @@ def gather_quantization(graph: Graph) -> Graph:
 
 def make_signed(graph: Graph) -> Graph:
     """Store uint8 activations as int8, zero points lowered by 128; make weights symmetric."""
-    return rewrite(graph, (*SIGNED_RULES, *CANONICAL_RULES))
+    return rewrite(graph, (*SIGNED_RULES, *WEIGHT_RULES, *CANONICAL_RULES))
 
 
 def moves_data(node: Node) -> bool:
@@ -315,31 +315,8 @@ def same_reals(node: Node, uses: Uses) -> Value | None:
     return first.output
 
 
-def symmetric_weights(node: Node, uses: Uses) -> Value | None:
-    """Constant int8 weights with a zero point lose it where what remains fits int8."""
-    weights = node.inputs[1] if isinstance(node.op, LINEAR) else None
-    made = made_by(weights, Dequantize)
-    stored = made.inputs[0] if made else None
-    if weights is None or stored is None or stored.data is None or stored.type.quant is None:
-        return None
-    quant = stored.type.quant
-    if stored.type.dtype != dtypes.I8 or not any(quant.zero_point):
-        return None
-    _, zero = quant.arrays(stored.type.rank)
-    data = stored.data.astype(np.int32) - zero
-    if data.min(initial=0) < -128 or data.max(initial=0) > 127:
-        return None
-    type_ = stored.type.with_quant(replace(quant, zero_point=(0,) * len(quant.zero_point)))
-    moved = constant(stored.name, data.astype(np.int8), type_)
-    real = make(Dequantize(), moved, like=weights, origin=(), type_=weights.type)
-    y = node.output
-    inputs = (node.inputs[0], real, *node.inputs[2:])
-    return make(node.op, *inputs, like=y, origin=node.origin, type_=y.type)
-
-
 SIGNED_RULES: tuple[Rule, ...] = (
     unsigned_quantize,
     unsigned_dequantize,
     same_reals,
-    symmetric_weights,
 )

@@ -20,7 +20,7 @@ from glowmcu.quantize.assign import bias_floor, symmetric_scales
 from glowmcu.quantize.calibrate import Sample, is_activation
 from glowmcu.quantize.settings import Settings
 
-_ROWS = 8192
+_ROWS = 16384
 _MOST_SAMPLES = 256
 _MEMORY = 1 << 28
 _LARGEST_INNER = 2048

@@ -66,9 +66,14 @@ def _squared_error(centers: Array, weights: Array, zero: Array, low: float, high
 
 
 def entropy(seen: Histogram) -> Range:
-    """Return the range whose 256 levels keep most information (least KL divergence)."""
+    """Return the range whose 256 levels keep most information (least KL divergence).
+
+    Numbers near zero do not count: a level represents zero exactly, and relu makes many.
+    """
     counts = seen.counts.astype(np.float64)
     bins = len(counts)
+    if 0 <= -seen.first < bins:
+        counts[-seen.first] = 0.0
     if bins <= _LEVELS:
         return minmax(seen)
     sums = np.concatenate([[0.0], np.cumsum(counts)])

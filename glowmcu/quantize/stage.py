@@ -54,19 +54,20 @@ class Quantized:
 
 def quantize_stage(
     graph: Graph,
-    samples: Sequence[Sample],
+    samples: Sequence[Sample] | None,
     options: Options,
     run_passes: Callable[[Graph], Graph],
     progress: Callable[[str], None],
 ) -> Quantized:
     """Quantize a float network with samples, or from the profile that the options name."""
     settings = Settings.of(options)
-    if options.profile is None and not samples:
+    if options.profile is None and samples is None:
         raise OptionError(
             "quantizing to int8 needs calibration data",
             why="the ranges of the activations are measured on real inputs",
             hint="give --calibration FILE.npz with a few dozen typical inputs",
         )
+    samples = samples or ()
     if options.profile is not None:
         profile = load_profile(Path(options.profile), graph)
         if samples:
