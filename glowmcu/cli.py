@@ -11,9 +11,11 @@ from typing import Any
 import click
 
 from glowmcu import __version__
+from glowmcu.commands.check import check
 from glowmcu.commands.export import export
 from glowmcu.commands.firmware import firmware, fit, profile
 from glowmcu.commands.model import compile_from, err, model_options, out, progress
+from glowmcu.commands.quantize import quantize
 from glowmcu.errors import GlowmcuError
 
 OK, USER_ERROR, USAGE, INTERNAL = 0, 1, 2, 3
@@ -289,7 +291,7 @@ def demo(output: Path | None, board: str) -> None:
         run_demo(out, board, output, report)
 
 
-for _command in (firmware, profile, fit, export):
+for _command in (check, quantize, firmware, profile, fit, export):
     cli.add_command(_command)
 
 
@@ -300,8 +302,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _status(arguments: list[str] | None) -> int:
     try:
-        cli.main(arguments, prog_name="glowmcu", standalone_mode=False)
+        status = cli.main(arguments, prog_name="glowmcu", standalone_mode=False)
         sys.stdout.flush()
+        if isinstance(status, int):  # of click.exceptions.Exit
+            return status
     except click.UsageError as error:
         error.show()
         return USAGE

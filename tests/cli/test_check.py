@@ -1,0 +1,52 @@
+"""glowmcu check and glowmcu ops: what stops a model, what it costs, what is supported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from glowmcu.cli import main
+
+
+def _model(path: Path, text: str) -> Path:
+    header = '<ir_version: 8, opset_import: ["" : 18]>\n'
+    onnx.save(onnx.parser.parse_model(header + text), str(path))
+    return path
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    return int(stop.value.code or 0)
+
+
+def test_every_problem_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """bad (float[4] x) => (float[4] y) {
+        a = RandomNormalLike(x)
+        b = StringNormalizer(x)
+        y = Add(a, b)
+    }"""
+    assert _run("check", str(_model(tmp_path / "bad.onnx", text))) == 1
+    printed = capsys.readouterr().out
+    assert "RandomNormalLike" in printed
+    assert "StringNormalizer" in printed
+    assert "2 problems" in printed
+
+
+def test_costs_of_a_good_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "good (float[1, 4] x, float[4, 2] w) => (float[1, 2] y) { y = MatMul(x, w) }"
+    assert _run("check", str(_model(tmp_path / "good.onnx", text))) == 0
+    printed = capsys.readouterr().out
+    assert "can be compiled" in printed
+    assert "8 MACs" in printed
+
+
+def test_what_is_supported_of_one_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("ops", "GridSample") == 0
+    printed = capsys.readouterr().out
+    assert "attribute align_corners" in printed
+    assert _run("ops", "Attention") == 0
+    assert "as ONNX" in capsys.readouterr().out
+    assert _run("ops", "Convolution") == 1
