@@ -251,13 +251,14 @@ def _pointwise_kernel(symbol: str, product: Callable[[ConvS8], RawProduct]) -> K
     )
 
 
+POINTWISE = _pointwise_kernel("gm_conv2d_s8_pointwise", _pointwise)
 CONV_DSP = (
     replace(
         _pointwise_kernel("gm_conv2d_s8_stationary", _stationary),
         requires=DSP | {"arm-fpu"},
         accepts=_accepts_stationary,
     ),
-    _pointwise_kernel("gm_conv2d_s8_pointwise", _pointwise),
+    POINTWISE,
     Kernel(
         "gm_conv2d_s8_ring",
         requires=DSP,

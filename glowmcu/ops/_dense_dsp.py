@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from glowmcu.ops._conv_dsp import DSP, LONG_CODE
+from glowmcu.instr.buffer import Buffer
+from glowmcu.ops._conv_dsp import DSP, LONG_CODE, POINTWISE
 from glowmcu.ops._linear import data_of
 from glowmcu.ops._raw_product import (
     RawProduct,
@@ -16,7 +17,7 @@ from glowmcu.ops._raw_product import (
     stream,
     why_not,
 )
-from glowmcu.targets.kernel import Kernel, Packed
+from glowmcu.targets.kernel import Kernel, Packed, no_turning
 
 if TYPE_CHECKING:
     from glowmcu.ops.dense import DenseS8
@@ -72,7 +73,61 @@ def _kernel(symbol: str, product: Callable[[DenseS8], RawProduct]) -> Kernel:
     )
 
 
+@dataclass(frozen=True)
+class _Pixels:
+    """A dense layer of several rows as a 1x1 convolution of as many pixels."""
+
+    w: Buffer
+    bias: Buffer
+    multiplier: Buffer
+    shift: int
+    zero_point: int
+    low: int
+    high: int
+    width: int
+    channels: int
+    out_channels: int
+    batch: int = 1
+    height: int = 1
+    groups: int = 1
+    kernel_height: int = 1
+    kernel_width: int = 1
+    stride_height: int = 1
+    stride_width: int = 1
+    padded_width: int = 0
+    descending: int = 0
+
+
+def _pixels(i: DenseS8) -> Any:
+    return _Pixels(
+        *(i.w, i.bias, i.multiplier, i.shift, i.zero_point, i.low, i.high),
+        width=i.rows,
+        channels=i.inner,
+        out_channels=i.cols,
+    )
+
+
+def _by_pixels(kernel: Kernel) -> Kernel:
+    """Return a kernel of 1x1 convolutions for dense layers of several rows."""
+    pack, view, cycles, flash = kernel.pack, kernel.view, kernel.cycles, kernel.flash
+    assert pack and view and cycles and flash
+    return replace(
+        kernel,
+        symbol="gm_dense_s8_rows",
+        accepts=lambda i: kernel.accepts(_pixels(i)) if i.rows > 1 else "there is one row only",
+        scratch=lambda i: kernel.scratch(_pixels(i)),
+        pack=lambda i: pack(_pixels(i)),
+        view=lambda i: view(_pixels(i)),
+        in_place=lambda i: kernel.in_place(_pixels(i)),
+        overlap=lambda i: kernel.overlap(_pixels(i)),
+        turned=no_turning,
+        cycles=lambda i: cycles(_pixels(i)),
+        flash=lambda i: flash(_pixels(i)),
+    )
+
+
 DENSE_DSP = (
+    _by_pixels(POINTWISE),
     replace(_kernel("gm_dense_s8_bytes", _as_bytes), accepts=_accepts_bytes),
     replace(_kernel("gm_dense_s8_raw", _expanded), scratch=lambda i: 4 * _expanded(i).steps),
 )
