@@ -243,8 +243,12 @@ class Striped(Instruction):
             return buffer, row * row_bytes(buffer)
         return pooled.pool, pooled.places[row] * pooled.pitch
 
-    def accesses(self, number: int) -> Iterator[Access]:
-        """Yield what step `number` reads, then what it writes."""
+    @cached_property
+    def accesses(self) -> tuple[tuple[Access, ...], ...]:
+        """What each step reads, then what it writes."""
+        return tuple(tuple(self._accesses(number)) for number in range(len(self.steps)))
+
+    def _accesses(self, number: int) -> Iterator[Access]:
         index, row = self.steps[number]
         member = self.members[index]
 

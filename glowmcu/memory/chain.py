@@ -21,6 +21,7 @@ Offered = Callable[[Kernel, Instruction], bool]
 """Tells whether a kernel can be used for an instruction."""
 
 
+@lru_cache(maxsize=1024)
 def row_form(
     instruction: Instruction, offered: Offered, *, lean: bool = False
 ) -> tuple[Instruction, Form] | None:
@@ -44,6 +45,7 @@ def row_form(
     return found
 
 
+@lru_cache(maxsize=1024)
 def scan_form(instruction: Instruction, offered: Offered) -> Instruction | None:
     """Return an instruction with a kernel that takes one input row after the other, if it can."""
     if not _has_rows(instruction) or instruction.kernel is None:
@@ -268,7 +270,7 @@ def _image(draft: Striped, tensor: Buffer) -> Buffer:
 def _row_lives(draft: Striped, inner: set[Buffer]) -> dict[tuple[Buffer, int], tuple[int, int]]:
     lives: dict[tuple[Buffer, int], tuple[int, int]] = {}
     for number in range(len(draft.steps)):
-        for access in draft.accesses(number):
+        for access in draft.accesses[number]:
             if access.tensor in inner:
                 key = (access.tensor, access.row)
                 lives[key] = (lives.get(key, (number, number))[0], number)

@@ -20,7 +20,7 @@ def check_steps(number: int, striped: Striped, address: Address) -> None:
     """Raise IllFormedError where a step lays rows over one another otherwise than declared."""
     for step, (index, _) in enumerate(striped.steps):
         member = striped.members[index]
-        accesses = list(striped.accesses(step))
+        accesses = list(striped.accesses[step])
         for one, other in combinations(accesses, 2):
             if one.role == other.role == "in":
                 continue
@@ -93,7 +93,7 @@ def walk_steps(number: int, striped: Striped, contents: Contents) -> None:
     marks: dict[tuple[Buffer, int], int] = {}
     for step, (_, row) in enumerate(striped.steps):
         name = f"step {step} of instruction {number} '{striped.name}'"
-        for access in striped.accesses(step):
+        for access in striped.accesses[step]:
             place = (access.holder, name, access.offset, access.nbytes)
             key = (access.tensor, access.row)
             if access.role == "in" or (access.role == "sums" and row > 0):

@@ -133,7 +133,7 @@ def _collect(striped: Striped) -> dict[Buffer, _Pieces]:
     found: dict[Buffer, dict[tuple[Buffer, int, int], _Piece]] = {}
     leaving = {b.root for b in striped.ys}
     for number in range(end):
-        for access in striped.accesses(number):
+        for access in striped.accesses[number]:
             root = access.holder.root
             if root.kind == "constant":
                 continue

@@ -93,6 +93,7 @@ class Stripes:
     finish: Finish
     edges: list[list[_Edge]] = field(default_factory=list)
     spans: Lifetimes = field(default_factory=dict)
+    member_costs: dict[tuple[Buffer, str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.spans = lifetimes(self.function)
@@ -290,7 +291,12 @@ class Stripes:
         extra: float = _CYCLES_PER_STEP * len(instruction.steps)
         for member in instruction.members:
             extra += _CYCLES_PER_POINTER * member.count * _pointers(member)
-            extra += self._member_cost(member) - self.cost(self._original(member.y))
+            kernel = member.instruction.kernel
+            key = member.y, member.form, "" if kernel is None else kernel.symbol
+            if key not in self.member_costs:
+                before = self.cost(self._original(member.y))
+                self.member_costs[key] = self._member_cost(member) - before
+            extra += self.member_costs[key]
         return max(extra, 1.0)
 
     def _member_cost(self, member: Member) -> float:
