@@ -40,7 +40,7 @@ class Options:
     observer     how the range of an activation is found: all of it, or with outliers clipped
     schema       which scales and zero points activations may have
     per_tensor   one scale for the weights of a layer instead of one for each output channel
-    without      tools against the loss of accuracy that are not used
+    tools        what is done against the loss of accuracy
     keep_float   layers that stay float, by ONNX node or tensor; * and ? as in file names
     """
 
@@ -63,5 +63,5 @@ class Options:
     observer: Observer = "minmax"
     schema: Schema = "asymmetric"
     per_tensor: bool = False
-    without: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...] = ("equalization", "weight-rounding", "bias-correction")
     keep_float: tuple[str, ...] = ()

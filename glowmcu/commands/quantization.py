@@ -12,6 +12,23 @@ import click
 from glowmcu.options import Io, Observer, Options, Schema, Tool
 
 
+class Tools(click.ParamType[Any]):
+    """Names of tools with commas between, or none."""
+
+    name = "LIST|none"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[Tool, ...]:
+        """Parse --tools."""
+        if isinstance(value, tuple):
+            return value
+        names = [] if value == "none" else str(value).split(",")
+        known: tuple[Tool, ...] = get_args(Tool)
+        for name in names:
+            if name not in known:
+                self.fail(f"'{name}' is none of {', '.join(known)}, none", param, ctx)
+        return tuple(tool for tool in known if tool in names)
+
+
 def quantization_options() -> list[Callable[[Any], Any]]:
     """Return the decorators that add the options."""
     return [
@@ -59,10 +76,11 @@ def quantization_options() -> list[Callable[[Any], Any]]:
             "--per-tensor", is_flag=True, help="One scale for a layer's weights, not per channel."
         ),
         click.option(
-            "--without",
-            type=click.Choice(get_args(Tool)),
-            multiple=True,
-            help="Do not use this tool against the loss of accuracy. Repeatable.",
+            "--tools",
+            type=Tools(),
+            default=",".join(Options().tools),
+            show_default=True,
+            help="What is done against the loss of accuracy; there is weight-clipping too.",
         ),
         click.option(
             "--keep-float",
@@ -83,6 +101,6 @@ def with_quantization(options: Options, values: dict[str, Any]) -> Options:
         observer=values["observer"],
         schema=values["schema"],
         per_tensor=values["per_tensor"],
-        without=tuple(values["without"]),
+        tools=values["tools"],
         keep_float=tuple(values["keep_float"]),
     )

@@ -95,6 +95,8 @@ class Fitter:
             return None
         before = _windows(node, self.run(source), groups)
         after = _windows(node, self.run(x), groups)
+        if not (np.isfinite(before).all() and np.isfinite(after).all()):
+            return None
         bias = rest[0].data if rest and rest[0] is not None else None
         real = weights.data.reshape(groups, weights.shape[0] // groups, -1).astype(np.float64)
         moments = after.transpose(0, 2, 1) @ after / after.shape[1]

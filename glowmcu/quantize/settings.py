@@ -8,6 +8,7 @@ from typing import get_args
 from glowmcu.options import Io, Observer, Options, Schema, Tool
 
 TOOLS: tuple[Tool, ...] = get_args(Tool)
+DEFAULT_TOOLS = Options().tools
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,19 @@ class Settings:
     observer: Observer = "minmax"
     schema: Schema = "asymmetric"
     per_channel: bool = True
-    tools: tuple[Tool, ...] = TOOLS
+    tools: tuple[Tool, ...] = DEFAULT_TOOLS
     keep_float: tuple[str, ...] = ()
     states: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def of(options: Options) -> Settings:
         """Return the settings that the options of a compilation ask for."""
-        tools = tuple(tool for tool in TOOLS if tool not in options.without)
         return Settings(
             options.io,
             options.observer,
             options.schema,
             not options.per_tensor,
-            tools,
+            options.tools,
             options.keep_float,
             tuple(options.state.items()),
         )

@@ -28,7 +28,7 @@ from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.transpose import Transpose
 from glowmcu.passes import GRAPH_PASSES
-from glowmcu.quantize import quantize
+from glowmcu.quantize import Settings, quantize
 
 
 class Maker:
@@ -192,7 +192,7 @@ def test_graphs_that_are_quantized_then(seed: int) -> None:
         samples = [feeds(graph, number) for number in range(4)]
         if not all(np.isfinite(a).any() for a in evaluate(graph, samples[0]).values()):
             return
-        stored = all_passes(quantize(graph, samples, io="float"))
+        stored = all_passes(quantize(graph, samples, Settings(io="float")))
         verify(stored)
         real, meant = evaluate(graph, samples[1]), evaluate(stored, samples[1])
         found = run_instructions(lower(stored, stored.nodes(), "net"), samples[1])

@@ -78,6 +78,7 @@ def test_rounding_and_bias_correction_help() -> None:
     for tool in tools:
         assert error(graph, Settings(tools=(tool,))) > plain - 0.5
     assert error(graph, Settings(tools=tools)) > plain
+    assert error(graph, Settings(tools=("weight-clipping",))) > plain - 0.5
 
 
 def test_rounding_by_output_is_nearer_than_the_nearest() -> None:
