@@ -30,7 +30,7 @@ from glowmcu.lowering.stack import stack_maps
 from glowmcu.lowering.states import check_states, match_states, streamed
 from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
-from glowmcu.memory.guard import guard_choices
+from glowmcu.memory.guard import conditions_first, guard_choices
 from glowmcu.memory.limit import check_ram
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
@@ -86,7 +86,8 @@ def function_passes(options: Options) -> tuple[Pass[Function], ...]:
         """Choose a kernel for every instruction and give it its scratch."""
         return select_kernels(function, machine, options.optimize)
 
-    chosen = (as_pass(stack_maps), as_pass(choose_kernels, required=True))
+    early = (as_pass(stack_maps), as_pass(conditions_first))
+    chosen = (*early, as_pass(choose_kernels, required=True))
     return (*chosen, *memory_passes(machine, options), as_pass(guard_choices))
 
 

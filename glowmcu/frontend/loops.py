@@ -80,7 +80,7 @@ def import_loop(
     false.
     """
     body = _Body(seen.attr("body"), scope, seen, branch)
-    carried: list[Value | None] = list(seen.inputs[2:])
+    carried: list[Value | None] = [seen.value(n) for n in range(2, len(seen.inputs))]
     count = len(carried)
     body.check_signature(2 + count, 1 + len(node.output))
     limit = seen.const(0, "the trip count")
@@ -234,12 +234,14 @@ def import_scan(
     body = _Body(seen.attr("body"), scope, seen, branch)
     scans = int(seen.attr("num_scan_inputs"))
     batched = seen.opset < 9
-    inputs = seen.inputs[1:] if batched else seen.inputs
-    if batched and seen.inputs[0] is not None:
+    if batched and seen.optional(0) is not None:
         seen.fail("sequence_lens is not supported", hint="export with opset 9 or later")
+    inputs = [seen.value(n) for n in range(int(batched), len(seen.inputs))]
     count = len(inputs) - scans
+    if scans < 1 or count < 0:
+        seen.fail(f"{scans} of its {len(inputs)} inputs are to be scanned")
     body.check_signature(len(inputs), len(node.output))
-    scanned = [x for x in inputs[count:] if x is not None]
+    scanned = inputs[count:]
     outputs = len(node.output) - count
     backward = seen.attr("directions" if batched else "scan_input_directions", (0,) * scans)
     scan = _Scan(

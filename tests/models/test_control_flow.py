@@ -123,6 +123,15 @@ def test_what_others_need_is_never_skipped() -> None:
     assert guarded == ["RunningSum"]
 
 
+def test_conditions_are_computed_first() -> None:
+    text = "(float[4, 8] x, float h) => (float[4, 8] y) { t = ReduceMean<keepdims = 0>(x) "
+    proto = model(f"{text} c = Less(t, h) y = If(c) <{THEN}, {ELSE}> }}")
+    function = compiled(proto, "first").function
+    later = function.instructions[2:-1]
+    assert [i.guard is not None for i in function.instructions[:2]] == [False, False]
+    assert all(i.guard is not None for i in later)
+
+
 @pytest.mark.cc
 def test_self_test_and_verification_leave_out_what_is_skipped() -> None:
     compilation = compiled(IF, "tested", self_test=True)

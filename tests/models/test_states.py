@@ -62,7 +62,23 @@ WINDOW = (
     ),
     {"past": "next"},
 )
-NETWORKS = {"lstm": LSTM, "delay": DELAY, "swap": SWAP, "window": WINDOW}
+SOMETIMES = (
+    model(
+        "(float[3] x, float[3] h) => (float[3] y, float[3] h2) <int64 zero = {0}> "
+        "{ t = ReduceMean<keepdims = 0>(x) c = Less(t, h0) h2 = If(c) <then_branch = g () => "
+        "(float[3] a) { s = CumSum(h, zero) a = Add(s, x) }, else_branch = e () => (float[3] b) "
+        "{ b = Identity(h) }> y = Softmax(h2) }",
+        h0=np.array(0.0, np.float32),
+    ),
+    {"h": "h2"},
+)
+NETWORKS = {
+    "lstm": LSTM,
+    "delay": DELAY,
+    "swap": SWAP,
+    "window": WINDOW,
+    "sometimes": SOMETIMES,
+}
 
 
 def expected(

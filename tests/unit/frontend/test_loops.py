@@ -134,3 +134,17 @@ def test_body_that_does_not_fit() -> None:
                 f"{{ t = Scan<num_scan_inputs = 1, {SCAN}>(s, x) }}"
             )
         )
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (f"Loop<{STEP.format(outputs='', text=ADD)}>(m, , )", "the body of Loop has 3 inputs"),
+        (f"Scan<num_scan_inputs = 99999999999, {SCAN}>(x, x)", "99999999999 of its 2 inputs"),
+        (f"Scan<num_scan_inputs = 1, {SCAN}>(x, )", "the body of Scan has 2 inputs"),
+    ],
+)
+def test_wrong_inputs(node: str, message: str) -> None:
+    proto = model(f"(float[2] x) => (float[2] y) <int64 m = {{5}}> {{ y = {node} }}")
+    with pytest.raises((UnsupportedError, InvalidModelError), match=message):
+        load(proto)
