@@ -237,6 +237,8 @@ class Importer:
             body = bodies.own_body(site.seen)
         except UnsupportedError as error:
             return error.problems
+        except _MISMATCHES as error:
+            return (site.seen.problem(f"the operands do not go together: {error}"),)
         if body is not None:
             return self._expand_into(site, body)
         body = functions.schema_body(site.schema, site.node, site.seen.inputs, site.seen.opset)

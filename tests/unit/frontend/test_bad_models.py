@@ -120,10 +120,6 @@ BAD: dict[str, tuple[onnx.ModelProto, str]] = {
         _edit(GOOD, _initializer(data_type=TensorProto.STRING, dims=[1], string_data=[b"a"])),
         "element type string",
     ),
-    "four bits": (
-        _edit(GOOD, _initializer(data_type=TensorProto.INT4, dims=[2], raw_data=b"\0")),
-        "element type int4",
-    ),
     "unknown element type": (
         _edit(GOOD, _initializer(data_type=99, dims=[1], raw_data=b"\0")),
         "no valid element type (code 99)",
