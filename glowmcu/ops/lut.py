@@ -12,6 +12,7 @@ from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out, RowWindow
+from glowmcu.ops._mve import MVE
 from glowmcu.targets.kernel import Kernel
 
 
@@ -23,7 +24,17 @@ class LutS8(Instruction):
     table: In
     count: int
 
-    kernels = (Kernel("gm_lut_s8", core=True),)
+    kernels = (
+        Kernel(
+            "gm_lut_s8_mve",
+            requires=MVE,
+            folder="arm_mve",
+            core=True,
+            cycles=lambda i: 0.6 * i.count + 20,
+            flash=lambda _: 80,
+        ),
+        Kernel("gm_lut_s8", core=True),
+    )
     may_share = (("y", "x"),)
 
     def reference(self, x: Array, table: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._mve import MVE
 from glowmcu.ops._overlap import within_rows
 from glowmcu.ops._pool_dsp import AVERAGE_DSP, MAXIMUM_DSP
 from glowmcu.ops._window import MAX_ROWS, Window, WindowInstruction, taps
@@ -35,6 +36,16 @@ def _in_place(i: WindowInstruction) -> tuple[tuple[str, str], ...]:
 def _row_overlap(i: MaxPoolS8 | AveragePoolS8) -> tuple[Overlap, ...]:
     """Let a row of y lie over one of x: one pixel is made after the other."""
     return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
+
+
+def _accepts_mve(i: MaxPoolS8) -> str:
+    return f"the window is taller than {MAX_ROWS} rows" if i.kernel_height > MAX_ROWS else ""
+
+
+def _mve_cycles(i: MaxPoolS8) -> float:
+    pixels = i.batch * i.out_height * i.out_width
+    taps_ = i.kernel_height * i.kernel_width
+    return pixels * (-(-i.channels // 16) * (9.0 * taps_ + 12) + 40)
 
 
 def _sums(i: AveragePoolS8) -> int:
@@ -84,6 +95,17 @@ class MaxPoolS8(WindowInstruction):
     channels: int
 
     kernels = (
+        Kernel(
+            "gm_max_pool_s8_mve",
+            requires=MVE,
+            folder="arm_mve",
+            accepts=_accepts_mve,
+            core=True,
+            in_place=_in_place,
+            cycles=_mve_cycles,
+            flash=lambda _: 500,
+            row=RowKernel("gm_max_pool_s8_mve_rows", overlap=_row_overlap),
+        ),
         *(replace(k, in_place=_in_place) for k in MAXIMUM_DSP),
         Kernel(
             "gm_max_pool_s8",

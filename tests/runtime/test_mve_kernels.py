@@ -24,7 +24,9 @@ from glowmcu.core.types import Quant, TensorType
 from glowmcu.graph.graph import Graph, Value, apply
 from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
+from glowmcu.ops.base import Op
 from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.pool import Pool2D
 from glowmcu.targets.board import board
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.select import select
@@ -147,6 +149,35 @@ def test_sums_are_exact(qemu: None) -> None:
         given = [{k: rng.integers(-128, 128, s).astype(np.int8) for k, s in (("x", a), ("z", b))}]
         (kernel,) = offered(function)
         units.append(unit_of(bound(function, kernel), f"sum{number}", number % 2 == 0, M55))
+        feeds.append(given)
+        expected.append(expected_of(function, given)[0])
+    runs = run_all_on_board(units, board("mps3-an547"), feeds, optimize="-O2", timeout=120)
+    for run, want in zip(runs, expected, strict=True):
+        np.testing.assert_array_equal(run.outputs[0]["y"], want)
+
+
+def of_one(op: Op, shape: tuple[int, ...]) -> Function:
+    """Return the function of an operator that keeps the quantization, without kernels."""
+    x = Value("x", TensorType(dtypes.I8, shape, Quant.per_tensor(0.05, 3)))
+    node = apply(op, x, name="y", types=(x.type.with_shape(op.infer(x.type).shape),))
+    graph = Graph("one", (x,), node.outputs, ("y",))
+    return lower(graph, graph.nodes(), "one")
+
+
+@pytest.mark.qemu
+def test_maxima_and_tables_are_exact(qemu: None) -> None:
+    cases: list[tuple[Op, tuple[int, ...]]] = [
+        (Elementwise("tanh"), (n,)) for n in (1, 15, 16, 17, 40)
+    ]
+    for channels in (1, 15, 16, 17, 33):
+        cases.append((Pool2D("max", (2, 2), (2, 2)), (1, 4, 6, channels)))
+        cases.append((Pool2D("max", (3, 2), (1, 1), (1, 1, 1, 0)), (2, 4, 3, channels)))
+    units, feeds, expected = [], [], []
+    for number, (op, shape) in enumerate(cases):
+        function = of_one(op, shape)
+        given = [{"x": np.random.default_rng(number).integers(-128, 128, shape).astype(np.int8)}]
+        (kernel,) = offered(function)
+        units.append(unit_of(bound(function, kernel), f"one{number}", number % 2 == 0, M55))
         feeds.append(given)
         expected.append(expected_of(function, given)[0])
     runs = run_all_on_board(units, board("mps3-an547"), feeds, optimize="-O2", timeout=120)
