@@ -1,4 +1,4 @@
-"""Det: minors of small matrices; MelWeightMatrix: a constant."""
+"""Det: minors of small matrices; MelWeightMatrix: a constant; OptionalGetElement of a tensor."""
 
 from __future__ import annotations
 
@@ -38,3 +38,16 @@ def det(b: Body, node: OnnxNode) -> str:
             found[cols] = total
         minors = found
     return b.like(b.reshape(minors[tuple(range(size))], *x.shape[:-2]), 0)
+
+
+@body("MelWeightMatrix")
+def mel_weight_matrix(b: Body, node: OnnxNode) -> None:
+    """On constants only, from which it is computed at compile time."""
+    for index in range(5):
+        node.const(index, "an argument")
+
+
+@body("OptionalGetElement")
+def optional_get_element(b: Body, node: OnnxNode) -> str:
+    """Of a tensor: the tensor."""
+    return b.input(0)

@@ -17,7 +17,7 @@ from glowmcu.ops.onnx_node import OnnxNode
 
 OPSET = min(25, onnx.defs.onnx_opset_version())
 Results = str | tuple[str, ...]
-Make = Callable[["Body", OnnxNode], Results]
+Make = Callable[["Body", OnnxNode], Results | None]
 BODIES: dict[tuple[str, str], Make] = {}
 """(domain, op_type) -> function that writes the nodes and returns the names of the outputs."""
 Operand = str | Array | float | int | Sequence[int] | None

@@ -18,7 +18,7 @@ def _matrix(count: int, length: int, components: int, inverse: bool, onesided: b
     given, found = np.arange(count)[:, None], np.arange(outputs)[None, :]
     angle = 2 * np.pi * given * found / length
     used = given < (length // 2 + 1 if onesided and inverse else length)
-    cos, sin = np.where(used, np.cos(angle), 0), np.where(used, np.sin(angle), 0)
+    cos, sin = (np.where(used & (abs(w) > 1e-12), w, 0) for w in (np.cos(angle), np.sin(angle)))
     if onesided and inverse:
         twice = np.where((given == 0) | (2 * given == length), 1, 2) / length
         rows = np.stack([cos * twice, -sin * twice][:components], 1)

@@ -1,6 +1,8 @@
-"""Momentum, Adam, Adagrad: one step of an optimizer, for learning on the device."""
+"""Momentum, Adam, Adagrad, BatchNormalization in training: for learning on the device."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.frontend.bodies.body import Body, body
@@ -79,3 +81,24 @@ def adagrad(b: Body, node: OnnxNode) -> tuple[str, ...]:
         xs.append(b("Sub", x, b("Mul", step, rate)))
         hs.append(h)
     return (*xs, *hs)
+
+
+@body("BatchNormalization")
+def batch_normalization(b: Body, node: OnnxNode) -> tuple[str, ...]:
+    """In training: normalized by the batch's own statistics; running mean and variance."""
+    x = node.value(0)
+    momentum, epsilon = float(node.attr("momentum", 0.9)), float(node.attr("epsilon", 1e-5))
+    node.attr("training_mode")
+    axes = np.asarray([d for d in range(x.type.rank) if d != 1], np.int64)
+    shape = (x.shape[1], *[1] * (x.type.rank - 2))
+    mean = b("ReduceMean", b.real(0), axes)
+    centred = b("Sub", b.real(0), mean)
+    variance = b("ReduceMean", b("Mul", centred, centred), axes)
+    scale, bias = (b.reshape(b.real(i), *shape) for i in (1, 2))
+    factor = b("Div", scale, b("Sqrt", b("Add", variance, epsilon)))
+    y = b("Add", b("Mul", centred, factor), bias)
+    running = (
+        b("Add", b("Mul", b.real(i), momentum), b("Mul", b.reshape(s, -1), 1 - momentum))
+        for i, s in ((3, mean), (4, variance))
+    )
+    return (b.like(y, 0), *(b.like(r, 3) for r in running))
