@@ -1,4 +1,4 @@
-"""Run the MLPerf Tiny int8 networks on every emulated board; write docs/generated/boards.md.
+"""Run the MLPerf Tiny int8 networks on every emulated board; write docs/generated/mlperf_tiny.md.
 
     python benchmarks/board_table.py [--models DIR]
 
@@ -23,7 +23,7 @@ from glowmcu.verify.host import HostLibrary
 from glowmcu.verify.typical import typical_sample
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTPUT = ROOT / "docs" / "generated" / "boards.md"
+OUTPUT = ROOT / "docs" / "generated" / "mlperf_tiny.md"
 NETWORKS = ("kws", "vww", "ic", "ad", "ww")
 HEADINGS = ("network", "board", "processor", "flash", "arena", "stack", "instructions", "bits")
 _TEXT = """\
