@@ -99,6 +99,10 @@ def _conv_turned(i: ConvS8) -> ConvS8 | None:
     return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
 
 
+def _conv_cycles(i: ConvS8) -> float:
+    return _product_cycles(i.y.type.numel // i.out_channels, _inner(i), i.out_channels)
+
+
 CONV_MVE = (
     Kernel(
         "gm_conv2d_s8_mve",
@@ -111,14 +115,13 @@ CONV_MVE = (
         in_place=_conv_in_place,
         overlap=_conv_overlap,
         turned=_conv_turned,
-        cycles=lambda i: _product_cycles(
-            i.y.type.numel // i.out_channels, _inner(i), i.out_channels
-        ),
+        cycles=_conv_cycles,
         flash=lambda i: _pack_conv(i)[0].data.nbytes + _CODE,
         row=RowKernel(
             "gm_conv2d_s8_mve_rows",
             scratch=_conv_scratch,
             overlap=_conv_row_overlap,
+            cycles=_conv_cycles,
         ),
     ),
 )
@@ -181,7 +184,7 @@ def _depthwise_row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
 def _depthwise_cycles(i: DepthwiseS8) -> float:
     taps = i.kernel_height * i.kernel_width
     pixels = i.batch * i.out_height * i.out_width
-    return pixels * (-(-i.channels // 8) * (8 * taps + 18) + 5 * taps + 20)
+    return pixels * (-(-i.channels // 8) * (6.3 * taps + 14) + 5 * taps + 40)
 
 
 def _padding(i: DepthwiseS8) -> int:
@@ -200,7 +203,12 @@ DEPTHWISE_MVE = (
         overlap=_depthwise_overlap,
         cycles=_depthwise_cycles,
         flash=lambda i: _pack_depthwise(i)[0].data.nbytes + _CODE,
-        row=RowKernel("gm_depthwise_s8_mve_rows", scratch=_padding, overlap=_depthwise_row_overlap),
+        row=RowKernel(
+            "gm_depthwise_s8_mve_rows",
+            scratch=_padding,
+            overlap=_depthwise_row_overlap,
+            cycles=_depthwise_cycles,
+        ),
     ),
 )
 """Kernels of DepthwiseS8."""
