@@ -125,7 +125,7 @@ class GlowmcuBackend(Backend):
         )
         opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-        return cls.prepare(model, device).run(arrays)
+        return GlowmcuRep(model).run(arrays)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
