@@ -29,8 +29,7 @@ _PROJECT = """\
 cmake_minimum_required(VERSION 3.21)
 project(app C)
 include("${GLOWMCU_CMAKE}/glowmcu_add_model.cmake")
-glowmcu_add_model(digits digits.onnx TARGET ${PROCESSOR} QUANTIZE int8
-    CALIBRATION digits_calibration.npz OPTIONS --self-test)
+glowmcu_add_model(digits digits.onnx TARGET ${PROCESSOR} OPTIONS --self-test)
 if(CMAKE_CROSSCOMPILING)
     add_library(app STATIC main.c)
 else()
@@ -70,16 +69,23 @@ def install(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Install
     return Install(tmp_path_factory.mktemp("install"), wheel)
 
 
-@pytest.fixture
-def project(install: Install, tmp_path: Path) -> Path:
-    """A folder with the demo network and its calibration data, and a main."""
+@pytest.fixture(scope="module")
+def compiled(install: Install, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo network, quantized and compiled by the wheel."""
+    folder = tmp_path_factory.mktemp("project")
     for file in ("digits.onnx", "digits_calibration.npz"):
-        (tmp_path / file).write_bytes((install.packages / "glowmcu" / "demo" / file).read_bytes())
+        (folder / file).write_bytes((install.packages / "glowmcu" / "demo" / file).read_bytes())
+    quantize = ("--quantize", "int8", "--calibration", "digits_calibration.npz", "-q")
+    install.glowmcu("compile", "digits.onnx", *quantize, "-o", "out", "--self-test", cwd=folder)
+    return folder / "out"
+
+
+@pytest.fixture
+def project(compiled: Path, tmp_path: Path) -> Path:
+    """A folder with the demo network and a main."""
+    (tmp_path / "digits.onnx").write_bytes((compiled.parent / "digits.onnx").read_bytes())
     (tmp_path / "main.c").write_text(_MAIN)
     return tmp_path
-
-
-INT8 = ("digits.onnx", "--quantize", "int8", "--calibration", "digits_calibration.npz", "-q")
 
 
 def test_the_wheel_is_what_runs(install: Install, tmp_path: Path) -> None:
@@ -91,17 +97,16 @@ def test_the_wheel_is_what_runs(install: Install, tmp_path: Path) -> None:
 
 
 @pytest.mark.cc
-def test_plain_gcc(install: Install, project: Path, need_cmake: None) -> None:
-    install.glowmcu("compile", *INT8, "-o", "out", "--self-test", cwd=project)
-    sources = sorted((project / "out").glob("*.c"))
-    run("gcc", "-O2", "-Iout", "main.c", *sources, "-lm", "-o", "app", cwd=project)
+def test_plain_gcc(compiled: Path, project: Path, need_cmake: None) -> None:
+    sources = sorted(compiled.glob("*.c"))
+    run("gcc", "-O2", f"-I{compiled}", "main.c", *sources, "-lm", "-o", "app", cwd=project)
     run(project / "app", cwd=project)
 
 
 @pytest.mark.qemu
-def test_plain_gcc_for_a_board(install: Install, project: Path, qemu: None) -> None:
+def test_plain_gcc_for_a_board(install: Install, compiled: Path, project: Path, qemu: None) -> None:
     board = ("--board", "mps2-an386")
-    install.glowmcu("firmware", *INT8, *board, "--project", "fw", cwd=project)
+    install.glowmcu("firmware", compiled, *board, "--project", "fw", cwd=project)
     folder = project / "fw"
     run(
         *("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard"),
@@ -144,11 +149,10 @@ def test_cmake_with_glowmcu_add_model(
 @pytest.mark.cross
 @pytest.mark.parametrize(("kind", "public"), [("platformio", "include"), ("arduino", "src")])
 def test_exported_libraries(
-    kind: str, public: str, install: Install, project: Path, arm_gcc: str
+    kind: str, public: str, install: Install, compiled: Path, project: Path, arm_gcc: str
 ) -> None:
     """Compiled as these tools do: each C file with both folders, the user's with the public one."""
-    more = ("--target", "cortex-m4", "--self-test", "--format", kind, "-o", "digits")
-    install.glowmcu("export", *INT8, *more, cwd=project)
+    install.glowmcu("export", compiled, "--format", kind, "-o", "digits", cwd=project)
     folders = [f"-Idigits/{name}" for name in dict.fromkeys((public, "src"))]
     flags = ["-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-Os"]
     flags += ["-ffunction-sections", "-fdata-sections", "-Wall", "-Werror", "-c"]
