@@ -14,12 +14,14 @@ from elftools.elf.elffile import ELFFile
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.emit.view import Code
 from glowmcu.errors import ToolMissingError, VerificationError
+from glowmcu.instr.striped import Striped
 from glowmcu.targets.target import Target
 
 _BYTES_PER_CHARACTER = 0.55
 _BYTES_PER_CHARACTER_SPECIALISED = 0.42
 _RUN_BYTES, _CALL_BYTES = 160, 44
 _RUN_FRAME, _FRAME, _FRAME_PER_CHARACTER = 48, 64, 0.09
+_CHAIN_FRAME = 120
 _HOST_CODE, _HOST_FRAME = 1.5, 2.5
 """A 64-bit machine has longer instructions, wider registers to spill, and vectorises."""
 
@@ -33,12 +35,13 @@ def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
     own, general = _texts(code, runtime)
     size = sum(len(_without_comments(t)) for t in own) * _BYTES_PER_CHARACTER_SPECIALISED
     size += sum(len(_without_comments(t)) for t in general) * _BYTES_PER_CHARACTER
+    size += sum(len(_without_comments(t)) for t in _chains(code)) * _BYTES_PER_CHARACTER
     size += _RUN_BYTES + _CALL_BYTES * len(code.layers)
     return int(size * (1.0 if target.compiler else _HOST_CODE))
 
 
 def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
-    """Return a bound of the stack: the frames of NAME_run and of one kernel, its arrays too.
+    """Return a bound of the stack: the frames of NAME_run, of one chain of rows and one kernel.
 
     Frames grow with the length of a function; calls into the C library are not counted.
     """
@@ -48,13 +51,24 @@ def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
         (_FRAME + len(_without_comments(t)) * _FRAME_PER_CHARACTER) * factor + _local_arrays(t)
         for t in (*own, *general)
     ]
-    return -(-int(_RUN_FRAME * factor + max(frames, default=0.0)) // 8) * 8
+    chains = [_CHAIN_FRAME * factor + _local_arrays(t) for t in _chains(code)]
+    deepest = max(chains, default=0.0) + max(frames, default=0.0)
+    return -(-int(_RUN_FRAME * factor + deepest) // 8) * 8
+
+
+def _chains(code: Code) -> list[str]:
+    """Return the functions that run layers row by row: they call kernels, and little else."""
+    return [f.text for f in code.functions if f.symbol == Striped.kernels[0].symbol]
 
 
 def _texts(code: Code, runtime: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Return the C texts of the functions made for this network, and of general kernels."""
-    specialised = [runtime[f"{f.symbol}.h"] for f in code.functions if f"{f.symbol}.h" in runtime]
-    rendered = [f.text for f in code.functions if f"{f.symbol}.h" not in runtime]
+    """Return the C texts of the functions made for this network, and of general kernels.
+
+    Chains of rows are not among them.
+    """
+    made = [f for f in code.functions if f.symbol != Striped.kernels[0].symbol]
+    specialised = [runtime[f"{f.symbol}.h"] for f in made if f"{f.symbol}.h" in runtime]
+    rendered = [f.text for f in made if f"{f.symbol}.h" not in runtime]
     kernels = [runtime[f"{k.symbol}.h"] + runtime[f"{k.symbol}.c"] for k in code.kernels]
     return specialised, [*rendered, *kernels]
 
@@ -102,21 +116,40 @@ def measure(unit: CodeUnit, optimize: str = "-Os") -> Measured:
             if file.endswith((".c", ".h")):
                 (folder / file).write_text(text, encoding="utf-8")
         library = ("--specs=picolibc.specs",) if "riscv" in compiler else ()
-        command = [compiler, *unit.target.flags, *library, "-std=c99", optimize, "-fstack-usage"]
+        command = [compiler, *unit.target.flags, *library, "-std=c99", optimize]
+        command += ["-fstack-usage", "-fcallgraph-info=su"]
         command += ["-ffp-contract=off", "-c", *unit.sources]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise VerificationError("the C code does not compile", why=done.stderr[:800])
         sizes = [_sections(folder / f"{Path(s).stem}.o") for s in unit.sources]
-        frames = {}
-        for source in unit.sources:
-            for line in (folder / f"{Path(source).stem}.su").read_text().splitlines():
-                where, size, _kind = line.split("\t")
-                frames[where.rsplit(":", 1)[1]] = int(size)
-    run = frames.pop(f"{unit.name}_run")
-    return Measured(
-        sum(s[0] for s in sizes), sum(s[1] for s in sizes), run + max(frames.values(), default=0)
-    )
+        graphs = [(folder / f"{Path(s).stem}.ci").read_text() for s in unit.sources]
+    stack = _deepest(graphs, f"{unit.name}_run")
+    return Measured(sum(s[0] for s in sizes), sum(s[1] for s in sizes), stack)
+
+
+_NODE = re.compile(r'node: { title: "([^"]+)" label: "[^"]*?\\n(\d+) bytes')
+_EDGE = re.compile(r'edge: { sourcename: "([^"]+)" targetname: "([^"]+)"')
+
+
+def _deepest(graphs: list[str], start: str) -> int:
+    """Return the bytes of stack from a function on, by the compiler's frames and call graph."""
+    frames: dict[str, int] = {}
+    calls: dict[str, set[str]] = {}
+    for text in graphs:
+        frames.update((title, int(size)) for title, size in _NODE.findall(text))
+        for source, called in _EDGE.findall(text):
+            calls.setdefault(source, set()).add(called)
+
+    # a weak function is named with its file where it is defined, without where it is called
+    defined = {title.rpartition(":")[2]: title for title in frames}
+
+    def depth(function: str) -> int:
+        title = function if function in frames else defined.get(function, function)
+        below = max(map(depth, sorted(calls.get(title, ()))), default=0)
+        return frames.get(title, 0) + below
+
+    return depth(start)
 
 
 def _sections(path: Path) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import pytest
 
 from glowmcu.core.types import Array
 from glowmcu.driver import Compilation, compile_network
+from glowmcu.emit.estimate import measure
 from glowmcu.errors import DoesNotFitError, OptionError
 from glowmcu.instr.evaluate import evaluate
 from glowmcu.instr.striped import Striped, unrolled
@@ -70,11 +71,10 @@ def test_the_smallest_arena(shared: Path, name: str, optimize: str, taken: str) 
     assert compilation.plan.size == ARENAS[name, optimize, taken]
     assert_sound(compilation)
     library = HostLibrary(compilation.for_host().unit)
-    for seed in range(2):
-        feeds = random_feeds(compilation, seed)
-        expected = evaluate(unrolled(compilation.function), feeds)
-        for output, array in library.run(feeds).items():
-            np.testing.assert_array_equal(array, expected[output])
+    feeds = random_feeds(compilation, 1)
+    expected = evaluate(unrolled(compilation.function), feeds)
+    for output, array in library.run(feeds).items():
+        np.testing.assert_array_equal(array, expected[output])
 
 
 @pytest.mark.parametrize("name", BALANCED)
@@ -136,3 +136,12 @@ def test_rows_are_pushed_one_by_one(shared: Path) -> None:
         (slot,) = unit.outputs
         got = arena[slot.offset : slot.offset + slot.type.nbytes].view(np.int8)
         np.testing.assert_array_equal(got, expected[slot.name].reshape(-1))
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("name", ["kws", "ic", "vww"])
+def test_the_stack_is_low(shared: Path, arm_gcc: str, name: str) -> None:
+    unit = compiled(shared, name, target="cortex-m4", optimize="size").unit
+    found = measure(unit).stack
+    assert found < 400
+    assert found <= unit.report["stack_bytes"]
