@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,40 @@ def test_every_kernel_compiles_without_a_warning(
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
+
+
+M4_FPU = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", HARD]
+TWINS = {
+    "armv6m": ["-mcpu=cortex-m0"],
+    "arm_fpu": M4_FPU,
+    "arm_mve": ["-mcpu=cortex-m55", HARD],
+}
+ARM_COMPILERS = {
+    "gcc": ["arm-none-eabi-gcc", "-mthumb"],
+    "clang": ["clang", "--target=arm-none-eabi", "-mthumb"],
+}
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("folder", TWINS)
+@pytest.mark.parametrize("compiler", ARM_COMPILERS)
+def test_twins_compile_without_a_warning(
+    folder: str, compiler: str, tmp_path: Path, need: Callable[..., None]
+) -> None:
+    """Also without optimization, where assembly has one register less."""
+    command = ARM_COMPILERS[compiler]
+    need(command[0])
+    place = ROOT / "src" / folder
+    flags = [*STRICT, *TWINS[folder], f"-I{ROOT / 'core'}", f"-I{place}"]
+    if compiler == "clang":
+        library = Path(__file__).resolve().parent.parent / "support" / "fake_libc"
+        flags += ["-ffreestanding", f"-I{library}", "-Wno-typedef-redefinition"]
+    for level in ("-O0", "-O3"):
+        ran = subprocess.run(
+            [*command, level, *flags, *sorted(place.glob("*.c"))],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr[-4000:]
