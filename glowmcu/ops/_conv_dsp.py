@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LONG_CODE: frozenset[Optimize] = frozenset({"speed", "balanced"})
 DSP = frozenset({"arm-dsp"})
-_STATIONARY_INPUTS = 32
+_STATIONARY_INPUTS = 16
 _CHUNK_BYTES, _STATIONARY_CHUNK_BYTES = 256, 1024
 """Of expanded pixels: more of them pay where a group's weights are loaded once for all."""
 
@@ -120,7 +120,7 @@ def _pointwise_cycles(i: ConvS8, product: RawProduct) -> float:
         calls = -(-pixels // chunk) * groups * (90 + 2 * product.steps)
     else:
         work += pixels % 2 * product.single_cycles()
-        calls = -(-pixels // chunk) * 90 + pairs * 20
+        calls = -(-pixels // chunk) * 200 + pairs * 20
     return groups * work + calls + 1.8 * pixels * i.channels
 
 

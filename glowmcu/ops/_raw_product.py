@@ -95,11 +95,11 @@ class RawProduct:
     def group_cycles(self) -> float:
         """Cycles of four channels of two pixels, requantization included."""
         if self.stationary:
-            return 51 + 14.5 * self.steps
+            return 54 + 14.5 * self.steps
         if self.straight:
-            return 44 + 15 * self.segments * self.steps + 2 * self.segments
+            return 51 + 15 * self.segments * self.steps + self.segments
         around = self.segments * (8 * self.rounds + (6 if self.segments > 1 else 0))
-        return 52 + 15 * self.segments * self.steps + around
+        return 58 + 15 * self.segments * self.steps + around
 
     def single_cycles(self) -> float:
         """Cycles of four channels of one pixel."""

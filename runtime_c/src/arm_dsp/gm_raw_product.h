@@ -297,7 +297,7 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
     "ldr r9, [r12, #" #x "]\n\t"                                                                   \
     "ldr r4, [lr, #" #w0 "]\n\tldr r5, [lr, #" #w1 "]\n\t"                                         \
     "ldr r6, [lr, #" #w2 "]\n\tldr r7, [lr, #" #w3 "]\n\t"                                         \
-    "sxtb16 r8, r9\n\tsxtb16 r9, r9, ror #8\n\t"                                                  \
+    "sxtb16 r8, r9\n\tsxtb16 r9, r9, ror #8\n\t"                                                   \
     "smlad r1, r8, r4, r1\n\tsmlad r3, r8, r5, r3\n\t"                                             \
     "smlad r1, r9, r6, r1\n\tsmlad r3, r9, r7, r3\n\t"                                             \
     "sxtb16 r4, r4\n\tsxtb16 r5, r5\n\tsxtb16 r6, r6\n\tsxtb16 r7, r7\n\t"                         \
@@ -319,22 +319,24 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
 #define GM_DENSE_PACK_SWAPPED                                                                      \
     "bfi r1, r0, #8, #8\n\tbfi r3, r2, #8, #8\n\tpkhbt r0, r1, r3, lsl #16\n\t"
 
-/* Weights that stay in FPU registers while pixels go by: up to 32 words, one group of channels.
- * Stack: 0 biases, 16 multipliers, 32 y, 36 end of the activations, 40 zero point for 256 A, 44
- * zero point, 48 second, 52 low, 56 high. lr: activations. */
-#define GM_STILL_BEGIN(last, advance)                                                             \
-    "push {r4-r11, lr}\n\tvpush {s16-s31}\n\tsub sp, sp, #64\n\t"                                  \
+/* Weights that stay in FPU registers while pixels go by: up to 16 words, one group of channels.
+ * Slots: 16-19 biases, 20-23 multipliers, 24 y, 25 end of the activations, 26 zero point, 27 the
+ * same for 256 A, 28 second, 29 low, 30 high; lr: activations. */
+#define GM_STILL_BEGIN(last, advance)                                                              \
+    GM_ENTER                                                                                       \
     "ldr r1, [r0, #16]\n\tldr r2, [r0, #8]\n\tldr r3, [r0, #28]\n\tldr r8, [r0, #12]\n\t"          \
-    "str r2, [sp, #32]\n\tstr r3, [sp, #44]\n\tstr r8, [sp, #48]\n\t"                              \
-    "lsl r3, r3, #8\n\tadd r3, r3, #128\n\tstr r3, [sp, #40]\n\t"                                  \
-    "ldr r2, [r0, #32]\n\tldr r3, [r0, #36]\n\tstr r2, [sp, #52]\n\tstr r3, [sp, #56]\n\t"         \
-    "ldm r1!, {r4-r7}\n\tstm sp, {r4-r7}\n\tvldm r1!, {s0-" #last "}\n\t"                          \
-    "ldm r1, {r4-r7}\n\tadd r8, sp, #16\n\tstm r8, {r4-r7}\n\t"                                    \
+    "ldr r9, [r0, #32]\n\tldr r10, [r0, #36]\n\t"                                                  \
+    "ldm r1!, {r4-r7}\n\tvldm r1!, {s0-" #last "}\n\t"                                             \
+    GM_KEEP(16, r4) GM_KEEP(17, r5) GM_KEEP(18, r6) GM_KEEP(19, r7)                                \
+    "ldm r1, {r4-r7}\n\t"                                                                          \
+    GM_KEEP(20, r4) GM_KEEP(21, r5) GM_KEEP(22, r6) GM_KEEP(23, r7)                                \
+    GM_KEEP(24, r2) GM_KEEP(26, r3) GM_KEEP(28, r8)                                                \
+    GM_KEEP(29, r9) GM_KEEP(30, r10)                                                               \
+    "lsl r3, r3, #8\n\tadd r3, r3, #128\n\t" GM_KEEP(27, r3)                                       \
     "ldr lr, [r0]\n\tldr lr, [lr]\n\tldr r2, [r0, #4]\n\tadd lr, lr, r2\n\t"                       \
-    "ldr r1, [r0, #24]\n\tmovw r2, #" #advance "\n\tmla r1, r1, r2, lr\n\tstr r1, [sp, #36]\n\t"
-#define GM_STILL_LEAVE "add sp, sp, #64\n\tvpop {s16-s31}\n\tpop {r4-r11, pc}\n\t"
+    "ldr r1, [r0, #24]\n\tmovw r2, #" #advance "\n\tmla r1, r1, r2, lr\n\t" GM_KEEP(25, r1)
 #define GM_STILL_BIASES                                                                            \
-    "ldr r0, [sp]\n\tldr r1, [sp, #4]\n\tldr r2, [sp, #8]\n\tldr r3, [sp, #12]\n\t"
+    GM_BACK(r0, 16) GM_BACK(r1, 17) GM_BACK(r2, 18) GM_BACK(r3, 19)
 #define GM_STILL_LOAD(x0, x1, x2, x3)                                                              \
     "ldr r8, [lr, #" #x0 "]\n\tldr r9, [lr, #" #x1 "]\n\t"                                         \
     "ldr r10, [lr, #" #x2 "]\n\tldr r11, [lr, #" #x3 "]\n\t"
@@ -349,19 +351,21 @@ GM_INLINE void gm_fill_s16(int16_t *to, int32_t value, int32_t count)
     "vmov r12, " #w1 "\n\tsmlad r7, " #v ", r12, r3\n\tsmlad r3, " #u ", r12, r3\n\t"              \
     "sxtb16 r12, r12\n\tsmlad r6, " #v ", r12, r2\n\tsmlad r2, " #u ", r12, r2\n\t"
 #define GM_STILL_REQUANT                                                                           \
-    "ldr r8, [sp, #16]\n\tldr r9, [sp, #20]\n\tldr r10, [sp, #24]\n\tldr r11, [sp, #28]\n\t"       \
-    "ldr r12, [sp, #44]\n\t"                                                                       \
+    GM_BACK(r8, 20) GM_BACK(r9, 21) GM_BACK(r10, 22) GM_BACK(r11, 23)                              \
+    GM_BACK(r12, 26)                                                                               \
     "smmlar r0, r0, r8, r12\n\tsmmlar r4, r4, r8, r12\n\t"                                         \
     "smmlar r2, r2, r10, r12\n\tsmmlar r6, r6, r10, r12\n\t"                                       \
-    "ldr r12, [sp, #40]\n\t"                                                                       \
+    GM_BACK(r12, 27)                                                                               \
     "smmla r1, r1, r9, r12\n\tsmmla r5, r5, r9, r12\n\t"                                           \
     "smmla r3, r3, r11, r12\n\tsmmla r7, r7, r11, r12\n\t" GM_RAW_SATURATE
 #define GM_STILL_CLAMP                                                                             \
-    "ldr r10, [sp, #52]\n\tldr r11, [sp, #56]\n\t" GM_RAW_CLAMP1(r0) GM_RAW_CLAMP1(r4)
+    GM_BACK(r10, 29) GM_BACK(r11, 30) GM_RAW_CLAMP1(r0) GM_RAW_CLAMP1(r4)
 #define GM_STILL_STORE                                                                             \
-    "ldr r8, [sp, #32]\n\tldr r9, [sp, #48]\n\t"                                                   \
-    "str r4, [r8, r9]\n\tstr r0, [r8]\n\tadd r8, r8, r9, lsl #1\n\tstr r8, [sp, #32]\n\t"
-
+    GM_BACK(r8, 24) GM_BACK(r9, 28)                                                                \
+    "str r4, [r8, r9]\n\tstr r0, [r8]\n\tadd r8, r8, r9, lsl #1\n\t" GM_KEEP(24, r8)
+/* On to the next pair. */
+#define GM_STILL_NEXT(advance)                                                                     \
+    "addw lr, lr, #" #advance "\n\t" GM_BACK(r9, 25) "cmp lr, r9\n\tbne 1b\n\t"
 /* clang-format on */
 
 #else
