@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 import tomllib
 import zipfile
@@ -60,6 +61,13 @@ def export(
     if chosen is None:
         known = ", ".join(f.name for f in formats())
         raise OptionError(f"there is no format '{name}'", hint=f"one of: {known}")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", vendor):
+        raise OptionError(
+            f"the vendor '{vendor}' cannot be used",
+            why="file names have it: letters, digits, _ . -",
+        )
+    if not re.fullmatch(r"https?://[^\s\"'<>\\]+", url):
+        raise OptionError(f"'{url}' is not the address of a web page", hint="--url https://…")
     context = _context(unit, chosen, vendor, url)
     files = {place: unit.files[PurePosixPath(place).name] for place in context["code"]}
     names = {"NAME": unit.name, "VENDOR": vendor, "VERSION": VERSION}

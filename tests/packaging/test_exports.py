@@ -61,6 +61,12 @@ def test_an_unknown_format_is_answered_with_the_list(unit: CodeUnit) -> None:
         export(unit, "bazel")
 
 
+@pytest.mark.parametrize("more", [{"vendor": "A & B"}, {"vendor": "../x"}, {"url": 'ht"tp'}])
+def test_metadata_that_would_break_a_file_are_refused(more: dict[str, str], unit: CodeUnit) -> None:
+    with pytest.raises(OptionError, match=r"cannot be used|not the address"):
+        export(unit, "platformio", **more)
+
+
 @pytest.mark.parametrize("kind", [f.name for f in formats()])
 def test_every_format_has_the_whole_network_and_no_place_of_this_machine(
     kind: str, unit: CodeUnit
