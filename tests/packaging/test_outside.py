@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import onnx
 import pytest
 from commands import run
 
@@ -142,6 +143,13 @@ def test_cmake_with_glowmcu_add_model(
     run("cmake", "--build", "build", cwd=project)
     if processor == "host":
         run(project / "build" / "app", cwd=project)
+        header = project / "build" / "digits.glowmcu" / "digits.h"
+        before = header.read_text()
+        model = onnx.load(project / "digits.onnx")
+        model.doc_string = "another"
+        onnx.save(model, project / "digits.onnx")
+        run("cmake", "--build", "build", cwd=project)
+        assert header.read_text() != before  # it has the hash of the model
     else:
         assert (project / "build" / "libapp.a").is_file()
 
