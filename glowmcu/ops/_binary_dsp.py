@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.targets.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def _view_product(i: MulS8) -> Mapping[str, Any]:
 ADD_DSP = (
     Kernel(
         "gm_add_s8_four",
-        requires=frozenset({"arm-dsp"}),
+        requires=DSP,
         folder="arm_dsp",
+        modes=LONG_CODE,
         accepts=_accepts_sum,
         template="binary_bytes.c.j2",
         view=_view_sum,
@@ -69,8 +71,9 @@ ADD_DSP = (
 MUL_DSP = (
     Kernel(
         "gm_mul_s8_four",
-        requires=frozenset({"arm-dsp"}),
+        requires=DSP,
         folder="arm_dsp",
+        modes=LONG_CODE,
         template="binary_bytes.c.j2",
         view=_view_product,
         cycles=lambda i: i.rows * (6.5 * i.cols + 12) + 40,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.targets.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ def _taps(i: AveragePoolS8 | MaxPoolS8) -> int:
 AVERAGE_DSP = (
     Kernel(
         "gm_average_pool_s8_four",
-        requires=frozenset({"arm-dsp"}),
+        requires=DSP,
         folder="arm_dsp",
+        modes=LONG_CODE,
         accepts=_accepts_average,
         template="pool_bytes.c.j2",
         view=lambda i: {
@@ -47,8 +49,9 @@ AVERAGE_DSP = (
 MAXIMUM_DSP = (
     Kernel(
         "gm_max_pool_s8_four",
-        requires=frozenset({"arm-dsp"}),
+        requires=DSP,
         folder="arm_dsp",
+        modes=LONG_CODE,
         accepts=_accepts_maximum,
         template="pool_bytes.c.j2",
         view=lambda i: {"i": i, "average": False, "padded": i.window.padded},
