@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from networks import INT8, inputs, model
+from numpy.typing import NDArray
 
 from glowmcu.driver import compile_network
 from glowmcu.emit.estimate import measure
@@ -29,12 +30,14 @@ BOARDS = {
     "cortex-m55": "mps3-an547",
 }
 ALLOWED = 1.01
+CASES = [(f"{name}_int8", processor) for name in INT8 for processor in BOARDS]
+CASES.append(("kws_float", "cortex-m4"))
 
 
-def costs_of(path: Path, name: str, processor: str, sample: dict[str, object]) -> dict[str, int]:
+def costs_of(path: Path, name: str, processor: str, sample: NDArray[np.generic]) -> dict[str, int]:
     found = compile_network(path, Options(name=name, target=processor))
     (slot,) = found.unit.inputs
-    data = np.asarray(sample["x"]).reshape(slot.type.shape)
+    data = sample.reshape(slot.type.shape)
     run = run_on_board(
         found.unit, board(BOARDS[processor]), [{slot.name: data}], profile=True, optimize="-O3"
     )
@@ -47,26 +50,25 @@ def costs_of(path: Path, name: str, processor: str, sample: dict[str, object]) -
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("processor", BOARDS)
-@pytest.mark.parametrize("name", INT8)
+@pytest.mark.parametrize(("network", "processor"), CASES)
 def test_costs_do_not_grow(
-    name: str, processor: str, shared: Path, qemu: None, request: pytest.FixtureRequest
+    network: str, processor: str, shared: Path, qemu: None, request: pytest.FixtureRequest
 ) -> None:
-    path = model(shared, name, "int8")
+    name, kind = network.split("_")
+    path = model(shared, name, kind)
     if not path.is_file():
         pytest.skip(f"{path.name} is not among the shared models")
-    first = inputs(shared, name, "int8", 1)[0]
-    costs = costs_of(path, name, processor, {"x": first})
+    costs = costs_of(path, name, processor, inputs(shared, name, kind, 1)[0])
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
     if request.config.getoption("--update-golden"):
-        golden.setdefault(name, {})[processor] = costs
+        golden.setdefault(network, {})[processor] = costs
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(json.dumps(golden, indent=2, sort_keys=True) + "\n")
         return
-    expected = golden[name][processor]
+    expected = golden[network][processor]
     grown = [
         f"{what}: {value:,}, was {expected[what]:,}"
         for what, value in costs.items()
         if value > ALLOWED * expected[what]
     ]
-    assert not grown, f"{name} on {processor} costs more: {'; '.join(grown)}"
+    assert not grown, f"{network} on {processor} costs more: {'; '.join(grown)}"
