@@ -14,8 +14,8 @@ import numpy as np
 
 from glowmcu.core.types import Array
 
-_LEAST_SCRATCH, _MOST_SCRATCH = 1280, 3072
-"""Bytes of lines wanted at most, a sixth of the image between these; a tall image is made in
+_LEAST_SCRATCH, _MOST_SCRATCH = 768, 3072
+"""Bytes of lines wanted at most, a ninth of the image between these; a tall image is made in
 stripes of rows."""
 _LAST_OFFSET = 4095
 """The largest immediate offset of a load or store."""
@@ -126,7 +126,7 @@ class Planar:
     def stripe(self) -> int:
         """Output rows made from the lines at once, a multiple of `rows` if there are more."""
         image = self.batch * self.height * self.width * self.channels
-        wanted = min(max(image // 6, _LEAST_SCRATCH), _MOST_SCRATCH)
+        wanted = min(max(image // 9, _LEAST_SCRATCH), _MOST_SCRATCH)
         fitting = [n for n in self._stripes() if 8 * self._plane(n) <= wanted]
         return max(fitting, default=min(self._stripes()))
 
