@@ -92,7 +92,7 @@ GM_INLINE void gm_conv2d_s8_mve_row(const gm_conv2d_s8_mve_t *p, int32_t count, 
  * that widens. y may be x where a window has one pixel and pixels of y are not wider. Without
  * groups. */
 GM_INLINE void gm_conv2d_s8_mve_core(const gm_conv2d_s8_mve_t *p, int8_t *y, const int8_t *x,
-                                     const int8_t *w, void *scratch)
+                                     const int32_t *w, void *scratch)
 {
     const int pointwise = p->kernel_height == 1 && p->kernel_width == 1 && p->stride_height == 1 &&
                           p->stride_width == 1 && p->padded_width == 0;
@@ -101,7 +101,7 @@ GM_INLINE void gm_conv2d_s8_mve_core(const gm_conv2d_s8_mve_t *p, int8_t *y, con
         const void *const rows[1] = {x};
         gm_conv2d_s8_mve_t line = *p;
         line.width = p->batch * p->height * p->width;
-        gm_conv2d_s8_mve_row(&line, line.width, y, rows, w, scratch);
+        gm_conv2d_s8_mve_row(&line, line.width, y, rows, (const int8_t *)(const void *)w, scratch);
         return;
     }
     for (int32_t n = 0; n < p->batch; n++) {
@@ -112,14 +112,15 @@ GM_INLINE void gm_conv2d_s8_mve_core(const gm_conv2d_s8_mve_t *p, int8_t *y, con
                 const int inside = row >= 0 && row < p->height;
                 rows[i] = inside ? x + row * p->width * p->channels : NULL;
             }
-            gm_conv2d_s8_mve_row(p, p->out_width, y, rows, w, scratch);
+            gm_conv2d_s8_mve_row(p, p->out_width, y, rows, (const int8_t *)(const void *)w,
+                                 scratch);
             y += p->out_width * p->out_channels;
         }
         x += p->height * p->width * p->channels;
     }
 }
 
-void gm_conv2d_s8_mve(const gm_conv2d_s8_mve_t *p, int8_t *y, const int8_t *x, const int8_t *w,
+void gm_conv2d_s8_mve(const gm_conv2d_s8_mve_t *p, int8_t *y, const int8_t *x, const int32_t *w,
                       void *scratch);
 
 #ifdef __cplusplus

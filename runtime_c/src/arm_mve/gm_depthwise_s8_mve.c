@@ -2,7 +2,7 @@
 #include "gm_depthwise_s8_mve.h"
 
 GM_KERNEL void gm_depthwise_s8_mve(const gm_depthwise_s8_mve_t *p, int8_t *y, const int8_t *x,
-                                   const int8_t *w, void *scratch)
+                                   const int32_t *w, void *scratch)
 {
     gm_depthwise_s8_mve_core(p, y, x, w, scratch);
 }

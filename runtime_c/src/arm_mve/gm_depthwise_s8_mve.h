@@ -161,7 +161,7 @@ GM_INLINE void gm_depthwise_s8_mve_row(const gm_depthwise_s8_mve_t *p, int8_t *y
  * multipliers; biases and multipliers in the order of the sums above.
  * scratch: a pixel of padding. */
 GM_INLINE void gm_depthwise_s8_mve_core(const gm_depthwise_s8_mve_t *p, int8_t *y, const int8_t *x,
-                                        const int8_t *w, void *scratch)
+                                        const int32_t *w, void *scratch)
 {
     for (int32_t n = 0; n < p->batch; n++) {
         for (int32_t oy = 0; oy < p->out_height; oy++) {
@@ -171,7 +171,7 @@ GM_INLINE void gm_depthwise_s8_mve_core(const gm_depthwise_s8_mve_t *p, int8_t *
                 const int inside = row >= 0 && row < p->height;
                 rows[i] = inside ? x + row * p->width * p->channels : NULL;
             }
-            gm_depthwise_s8_mve_row(p, y, rows, w, scratch);
+            gm_depthwise_s8_mve_row(p, y, rows, (const int8_t *)(const void *)w, scratch);
             y += p->out_width * p->channels;
         }
         x += p->height * p->width * p->channels;
@@ -179,7 +179,7 @@ GM_INLINE void gm_depthwise_s8_mve_core(const gm_depthwise_s8_mve_t *p, int8_t *
 }
 
 void gm_depthwise_s8_mve(const gm_depthwise_s8_mve_t *p, int8_t *y, const int8_t *x,
-                         const int8_t *w, void *scratch);
+                         const int32_t *w, void *scratch);
 
 #ifdef __cplusplus
 }

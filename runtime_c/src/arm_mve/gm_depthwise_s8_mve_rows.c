@@ -2,7 +2,7 @@
 #include "gm_depthwise_s8_mve_rows.h"
 
 GM_KERNEL void gm_depthwise_s8_mve_rows(const gm_depthwise_s8_mve_t *p, int8_t *y, int32_t oy,
-                                        const void *const *rows, const int8_t *w, void *scratch)
+                                        const void *const *rows, const int32_t *w, void *scratch)
 {
     gm_depthwise_s8_mve_rows_core(p, y, oy, rows, w, scratch);
 }

@@ -11,15 +11,15 @@ extern "C" {
 
 /* rows: kernel_height rows of x, NULL for padding; w and scratch as for gm_depthwise_s8_mve. */
 GM_INLINE void gm_depthwise_s8_mve_rows_core(const gm_depthwise_s8_mve_t *p, int8_t *y, int32_t oy,
-                                             const void *const *rows, const int8_t *w,
+                                             const void *const *rows, const int32_t *w,
                                              void *scratch)
 {
     (void)oy;
-    gm_depthwise_s8_mve_row(p, y, rows, w, scratch);
+    gm_depthwise_s8_mve_row(p, y, rows, (const int8_t *)(const void *)w, scratch);
 }
 
 void gm_depthwise_s8_mve_rows(const gm_depthwise_s8_mve_t *p, int8_t *y, int32_t oy,
-                              const void *const *rows, const int8_t *w, void *scratch);
+                              const void *const *rows, const int32_t *w, void *scratch);
 
 #ifdef __cplusplus
 }
