@@ -100,7 +100,9 @@ class _Chain:
             f"{head}\n{{\n"
             f"    const gm_rows_t *const t = {tensors};\n"
             f"    int32_t n = *(const int32_t *){counter};\n"
-            f"    if (n < 0 || n >= {count}) {{\n        return -1; /* nothing was begun */\n    }}\n"
+            f"    if (n < 0 || n >= {count}) {{\n"
+            f"        return -1; /* nothing was begun */\n"
+            f"    }}\n"
             f"    do {{\n"
         )
         stop = (
