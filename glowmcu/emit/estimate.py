@@ -29,15 +29,31 @@ _HOST_CODE, _HOST_FRAME = 1.5, 2.5
 def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
     """Return about how many bytes of code the network's own functions and kernels take.
 
-    The estimate goes by the length of the C text of each function there is; it is meant to lie
-    above what -Os gives, by a half to three times. `measure` knows exactly.
+    The estimate goes by the length of the C text of each function there is, or by what a kernel
+    says of its code where that is more (macros unroll); it is meant to lie above what -Os gives, by
+    a half to three times. `measure` knows exactly.
     """
     own, general = _texts(code, runtime)
-    size = sum(len(_without_comments(t)) for t in own) * _BYTES_PER_CHARACTER_SPECIALISED
+    size = _declared_beyond_text(code)
+    size += sum(len(_without_comments(t)) for t in own) * _BYTES_PER_CHARACTER_SPECIALISED
     size += sum(len(_without_comments(t)) for t in general) * _BYTES_PER_CHARACTER
     size += sum(len(_without_comments(t)) for t in _chains(code)) * _BYTES_PER_CHARACTER
     size += _RUN_BYTES + _CALL_BYTES * len(code.layers)
     return int(size * (1.0 if target.compiler else _HOST_CODE))
+
+
+def _declared_beyond_text(code: Code) -> float:
+    """Return the bytes by which rendered kernels' own figures exceed what their text suggests."""
+    texts = {f.name: f.text for f in code.functions}
+    beyond: dict[str, float] = {}
+    for layer in code.layers:
+        kernel, instruction = layer.kernel, layer.instruction
+        if not (kernel.template and kernel.flash and kernel.pack and layer.function in texts):
+            continue
+        packed = sum(p.data.nbytes for p in kernel.pack(instruction))
+        text = len(_without_comments(texts[layer.function])) * _BYTES_PER_CHARACTER
+        beyond[layer.function] = max(0.0, kernel.flash(instruction) - packed - text)
+    return sum(beyond.values())
 
 
 def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:

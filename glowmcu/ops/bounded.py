@@ -37,6 +37,8 @@ class Bounded(Op):
     def lower(self, b: Builder, x: Buffer, extent: Buffer) -> Buffer:
         return b.view(x, b.result().type)
 
+    examples = (Example((f32(4, 3), TensorType(dtypes.I32, ())), attributes={"axis": 0}),)
+
 
 @onnx_op("Bounded", domain=INNER)
 def import_bounded(node: OnnxNode) -> Value:
