@@ -77,7 +77,11 @@ def test_every_layer_is_exact(network: Path, specialize: Specialize) -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("network", ["kws_int8", "ww_int8", "ic_float"], indirect=True)
+@pytest.mark.parametrize(
+    "network",
+    ["kws_int8", "vww_int8", "ic_int8", "ad_int8", "ww_int8", "ic_float"],
+    indirect=True,
+)
 def test_sanitizers_find_nothing(network: Path) -> None:
     found = compilation(network, "host")
     feeds = feeds_of(found)
