@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -49,8 +50,8 @@ def layout_of(x: tuple[int, ...], z: tuple[int, ...]) -> Layout | None:
     return Layout(rows, cols, b_row, b_col, swapped)
 
 
-class AddS8(Instruction):
-    """y = clamp((a * a_multiplier + b * b_multiplier + offset) >> shift)."""
+class BinaryS8(Instruction):
+    """y of a and b, element by element; b may broadcast as Layout says."""
 
     y: Out
     a: In
@@ -59,14 +60,7 @@ class AddS8(Instruction):
     cols: int
     b_row: int
     b_col: int
-    a_multiplier: int
-    b_multiplier: int
-    offset: int
-    shift: int
-    low: int
-    high: int
 
-    kernels = (*ADD_MVE, *ADD_DSP, Kernel("gm_add_s8", core=True))
     may_share = (("y", "a"),)
 
     def shares(self) -> tuple[tuple[str, str], ...]:
@@ -77,11 +71,24 @@ class AddS8(Instruction):
         both = _shares_b(self.rows, self.b_row, self.b_col, self.cols)
         return {"a": RowWindow(), "b": RowWindow()} if both else {}
 
-    def at_row(self, row: int) -> AddS8 | None:
+    def at_row(self, row: int) -> Self | None:
         if not self.windows():
             return None
         count = _row_size(self.y)
         return replace(self, rows=1, cols=count, b_row=count, b_col=1)
+
+
+class AddS8(BinaryS8):
+    """y = clamp((a * a_multiplier + b * b_multiplier + offset) >> shift)."""
+
+    a_multiplier: int
+    b_multiplier: int
+    offset: int
+    shift: int
+    low: int
+    high: int
+
+    kernels = (*ADD_MVE, *ADD_DSP, Kernel("gm_add_s8", core=True))
 
     def reference(self, a: Array, b: Array) -> Array:
         wide_a, wide_b = _spread(self, a, b)
@@ -90,16 +97,9 @@ class AddS8(Instruction):
         return y
 
 
-class MulS8(Instruction):
+class MulS8(BinaryS8):
     """y = requantize((a - a_zero) * (b - b_zero))."""
 
-    y: Out
-    a: In
-    b: In
-    rows: int
-    cols: int
-    b_row: int
-    b_col: int
     a_zero: int
     b_zero: int
     multiplier: int
@@ -109,21 +109,6 @@ class MulS8(Instruction):
     high: int
 
     kernels = (*MUL_DSP, Kernel("gm_mul_s8", core=True))
-    may_share = (("y", "a"),)
-
-    def shares(self) -> tuple[tuple[str, str], ...]:
-        """y may also lie where b does, if b has as many elements."""
-        return super().shares() + _shares_b(self.rows, self.b_row, self.b_col, self.cols)
-
-    def windows(self) -> Mapping[str, RowWindow]:
-        both = _shares_b(self.rows, self.b_row, self.b_col, self.cols)
-        return {"a": RowWindow(), "b": RowWindow()} if both else {}
-
-    def at_row(self, row: int) -> MulS8 | None:
-        if not self.windows():
-            return None
-        count = _row_size(self.y)
-        return replace(self, rows=1, cols=count, b_row=count, b_col=1)
 
     def reference(self, a: Array, b: Array) -> Array:
         wide_a, wide_b = _spread(self, a, b)
