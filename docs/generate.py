@@ -19,6 +19,7 @@ def pages() -> dict[str, str]:
     """Return the text of every generated page by file name."""
     tables = {
         "operators.md": ("ONNX operators", show.operator_rows(None)),
+        "instructions.md": ("Instructions and their kernels", show.instruction_rows()),
         "passes.md": ("Passes, in the order in which they run", show.pass_rows()),
         "targets.md": ("Targets", show.target_rows()),
         "boards.md": ("Boards", show.board_rows()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from glowmcu.graph import printer as graph_printer
 from glowmcu.graph.graph import Graph
 from glowmcu.instr import printer as function_printer
 from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
 
 if TYPE_CHECKING:
     from glowmcu.driver import Compilation
@@ -116,6 +117,31 @@ def _default(attribute: Any) -> str:
         return "required" if attribute.required else "optional"
     value = onnx.helper.get_attribute_value(attribute.default_value)
     return f"default {value.decode() if isinstance(value, bytes) else value}"
+
+
+def instruction_rows() -> Rows:
+    """The instructions that operators are lowered to, with their kernels."""
+    import glowmcu.instr.striped
+    import glowmcu.ops  # noqa: F401 - importing the cards defines the instructions
+
+    found = sorted((c for c in _below(Instruction) if c.kernels), key=lambda c: c.__name__)
+    body = [
+        (
+            str(number),
+            c.__name__,
+            " ".join((c.__doc__ or "").split("\n\n")[0].split()),
+            ", ".join(k.symbol for k in c.kernels),
+        )
+        for number, c in enumerate(found, 1)
+    ]
+    return ("", "instruction", "what it does", "kernels"), body  # type: ignore[return-value]
+
+
+def _below(cls: type[Instruction]) -> Iterator[type[Instruction]]:
+    for child in cls.__subclasses__():
+        if child.__module__.startswith("glowmcu."):
+            yield child
+        yield from _below(child)
 
 
 def target_rows() -> Rows:

@@ -18,6 +18,8 @@ In = Annotated[Buffer, "in"]
 Out = Annotated[Buffer, "out"]
 InOut = Annotated[Buffer, "inout"]
 Ins = Annotated[tuple[Buffer, ...], "in"]
+Flag = Annotated[bool, "flag"]
+"""An attribute that the choice of the kernel settles: it is no member of its struct."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,15 @@ class Instruction:
         return typing.cast("Instruction | None", found)
 
     def roles(self) -> dict[str, str]:
-        """Return {operand field: in, out or inout} in order, absent operands included."""
+        """Return {operand field: in, out or inout} in order, absent operands included.
+
+        An instruction that writes a part of an output in some cases says so by overriding this.
+        """
         return _roles(type(self))
 
     def operands(self) -> Iterator[Operand]:
         """Yield every operand that is present, in the order of the fields."""
-        for field, role in _roles(type(self)).items():
+        for field, role in self.roles().items():
             found = getattr(self, field)
             if found is not None:
                 for buffer in found if isinstance(found, tuple) else (found,):
@@ -154,7 +159,7 @@ class Instruction:
 
     def attributes(self) -> dict[str, Any]:
         """Attributes in the order of the fields: the members of the kernel's C struct."""
-        skip = {*_BASE_FIELDS, *_roles(type(self))}
+        skip = {*_BASE_FIELDS, *_marks(type(self))}
         return {f.name: getattr(self, f.name) for f in _fields(self) if f.name not in skip}
 
     def with_buffers(self, mapping: Mapping[Buffer, Buffer]) -> Instruction:
@@ -174,7 +179,7 @@ class Instruction:
 
 _BASE_FIELDS = ("name", "origin", "kernel", "scratch", "guard")
 dataclass(frozen=True, eq=False, kw_only=True)(Instruction)
-_ROLES: dict[type, dict[str, str]] = {}
+_MARKS: dict[type, dict[str, str]] = {}
 
 
 def _fields(instruction: Instruction) -> tuple[dataclasses.Field[Any], ...]:
@@ -182,26 +187,31 @@ def _fields(instruction: Instruction) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def _roles(cls: type) -> dict[str, str]:
-    """Return {field: role} of a class, found from its annotations."""
-    if cls not in _ROLES:
+    """Return {field: role} of a class's operands."""
+    return {field: mark for field, mark in _marks(cls).items() if mark != "flag"}
+
+
+def _marks(cls: type) -> dict[str, str]:
+    """Return {field: role or flag} of a class, found from its annotations."""
+    if cls not in _MARKS:
         hints = typing.get_type_hints(cls, include_extras=True)
-        roles: dict[str, str] = {}
+        found: dict[str, str] = {}
         for field in dataclasses.fields(cls):
             if field.name in _BASE_FIELDS:
                 continue
             hint = hints[field.name]
             for part in (hint, *typing.get_args(hint)):
                 marks = getattr(part, "__metadata__", ())
-                if marks and marks[0] in ("in", "out", "inout"):
-                    roles[field.name] = marks[0]
-        _ROLES[cls] = roles
-    return _ROLES[cls]
+                if marks and marks[0] in ("in", "out", "inout", "flag"):
+                    found[field.name] = marks[0]
+        _MARKS[cls] = found
+    return _MARKS[cls]
 
 
 def arrays_of(instruction: Instruction, load: Mapping[Buffer, Array]) -> list[Any]:
     """Return the arguments of `reference`: arrays of the in and inout fields in order."""
     arguments: list[Any] = []
-    for field, role in _roles(type(instruction)).items():
+    for field, role in instruction.roles().items():
         if role == "out":
             continue
         found = getattr(instruction, field)

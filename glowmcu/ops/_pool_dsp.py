@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from glowmcu.core import dtypes
 from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.targets.kernel import Kernel
 
 if TYPE_CHECKING:
-    from glowmcu.ops.pool2d import AveragePoolS8, MaxPoolS8
+    from glowmcu.ops.pool2d import AveragePoolS8, MaxPool
 
 _LANE_TAPS = 255
 """Most int8 values whose sum surely fits an int16 lane."""
@@ -20,11 +21,18 @@ def _accepts_average(i: AveragePoolS8) -> str:
     return "" if i.channels >= 4 else "is for 4 or more channels"
 
 
-def _accepts_maximum(i: MaxPoolS8) -> str:
+def accepts_bytes(i: MaxPool) -> str:
+    """Accept int8."""
+    return "" if i.x.type.dtype is dtypes.I8 else "is for int8"
+
+
+def _accepts_maximum(i: MaxPool) -> str:
+    if accepts_bytes(i):
+        return accepts_bytes(i)
     return "" if i.channels >= 4 else "is for 4 or more channels"
 
 
-def _taps(i: AveragePoolS8 | MaxPoolS8) -> int:
+def _taps(i: AveragePoolS8 | MaxPool) -> int:
     return i.y.type.numel * i.kernel_height * i.kernel_width
 
 
@@ -59,4 +67,4 @@ MAXIMUM_DSP = (
         flash=lambda _: 250,
     ),
 )
-"""Kernels of MaxPoolS8, the preferred one first."""
+"""Kernels of MaxPool, the preferred one first."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core.types import Array
+from glowmcu.graph.graph import Value
 from glowmcu.instr.instruction import Instruction, RowWindow
 
 Pair = tuple[int, int]
@@ -225,6 +226,18 @@ class Sliding:
         s, d = (1, *self.strides)[-2:], (1, *self.dilations)[-2:]
         begins, ends = (0, *self.begins)[-2:], (0, *self.ends)[-2:]
         return (s[0], s[1]), (d[0], d[1]), (begins[0], begins[1], ends[0], ends[1])
+
+
+def kernel_of(node: Any, w: Value, what: str, most: int) -> tuple[int, ...]:
+    """Return the size of the window of a layer with weights, over 1 to `most` dimensions."""
+    kernel: tuple[int, ...] = w.shape[2:]
+    if not 1 <= len(kernel) <= most:
+        known = ("one", "two", "three")[:most]
+        why = f"{', '.join(known[:-1])} and {known[-1]} are implemented"
+        node.fail(f"{what} over {len(kernel)} spatial dimensions", why=why)
+    if tuple(node.attr("kernel_shape") or kernel) != kernel:
+        node.fail(f"kernel_shape is not that of the weights, {kernel}")
+    return kernel
 
 
 def stated(node: Any, rank: int) -> tuple[Sliding, str]:

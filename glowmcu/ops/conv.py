@@ -35,7 +35,10 @@ class Conv2D(Op):
 
     def window(self, x: TensorType, w: TensorType) -> Window:
         """Return how the window lies on x."""
-        size, kernel = (x.shape[1], x.shape[2]), (w.shape[1], w.shape[2])
+        return self._window(x.shape, w.shape)
+
+    def _window(self, x: tuple[int, ...], w: tuple[int, ...]) -> Window:
+        size, kernel = (x[1], x[2]), (w[1], w[2])
         return Window.over(size, kernel, self.strides, self.dilations, self.pads)
 
     def infer(self, x: TensorType, w: TensorType, b: TensorType | None = None) -> TensorType:
@@ -54,14 +57,7 @@ class Conv2D(Op):
         return TensorType(x.dtype, (x.shape[0], *output, w.shape[0]))
 
     def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
-        window = Window.over(
-            (x.shape[1], x.shape[2]),
-            (w.shape[1], w.shape[2]),
-            self.strides,
-            self.dilations,
-            self.pads,
-        )
-        y = convolve(x, w, window, self.groups).astype(x.dtype)
+        y = convolve(x, w, self._window(x.shape, w.shape), self.groups).astype(x.dtype)
         y = y if b is None else y + b
         return y if self.clamp is None else np.clip(y, *self.clamp).astype(x.dtype)
 

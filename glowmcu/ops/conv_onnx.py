@@ -6,7 +6,7 @@ from typing import Any
 
 from glowmcu.graph.graph import Value
 from glowmcu.ops._linear import require_real
-from glowmcu.ops._window import Sliding, extent, output_size, sliding
+from glowmcu.ops._window import Sliding, extent, kernel_of, output_size, sliding
 from glowmcu.ops.base import onnx_op
 from glowmcu.ops.concat import Concat
 from glowmcu.ops.conv import Conv2D
@@ -21,15 +21,8 @@ def import_conv(node: Any) -> Value:
     """One to three spatial dimensions, every attribute; weights may be computed at run time."""
     x, w, b = node.value(0), node.value(1), node.optional(2)
     require_real(node, x, w, b)
-    spatial = x.type.rank - 2
-    if spatial not in (1, 2, 3):
-        node.fail(
-            f"a convolution over {spatial} spatial dimensions",
-            why="one, two and three are implemented",
-        )
-    kernel = w.shape[2:]
-    if tuple(node.attr("kernel_shape") or kernel) != kernel:
-        node.fail(f"kernel_shape is not that of the weights, {kernel}")
+    kernel = kernel_of(node, w, "a convolution", 3)
+    spatial = len(kernel)
     window = sliding(node, x.shape[2:], kernel)
     strides, dilations, pads = window.last_two()
     op = Conv2D(strides, pads, dilations, int(node.attr("group", 1)))

@@ -14,7 +14,7 @@ from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops._linear import clamp_range, fold_linear, integer_linear, require_real
-from glowmcu.ops._window import Pads, Pair, Sliding, extent, stated
+from glowmcu.ops._window import Pads, Pair, Sliding, Window, extent, kernel_of, stated
 from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, onnx_op, weights_i8
 from glowmcu.ops.conv_transpose2d import ConvTransposeF32, ConvTransposeS8, spread
 from glowmcu.ops.reshape import Reshape
@@ -52,6 +52,11 @@ class ConvTranspose2D(Op):
         )
         return h, w
 
+    def _window(self, x: TensorType, w: TensorType, y: TensorType) -> Window:
+        """Return how the window lies: it slides over y, in steps of an element of x."""
+        size, output, kernel = ((t.shape[1], t.shape[2]) for t in (x, y, w))
+        return Window(size, output, kernel, self.strides, self.dilations, self.pads)
+
     def infer(self, x: TensorType, w: TensorType, b: TensorType | None = None) -> TensorType:
         if x.rank != 4 or w.rank != 4:
             raise TypeError(f"x and w must have four dimensions, not {x.rank} and {w.rank}")
@@ -76,20 +81,7 @@ class ConvTranspose2D(Op):
 
     def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
         y = b.result()
-        geometry = {
-            "batch": x.type.shape[0],
-            "height": x.type.shape[1],
-            "width": x.type.shape[2],
-            "out_height": y.type.shape[1],
-            "out_width": y.type.shape[2],
-            "kernel_height": w.type.shape[1],
-            "kernel_width": w.type.shape[2],
-            "stride_height": self.strides[0],
-            "stride_width": self.strides[1],
-            "dilation_height": self.dilations[0],
-            "dilation_width": self.dilations[1],
-            "pad_top": self.pads[0],
-            "pad_left": self.pads[1],
+        geometry = self._window(x.type, w.type, y.type).attributes(x.type.shape[0]) | {
             "groups": self.groups,
             "channels": w.type.shape[3],
             "out_channels": w.type.shape[0] // self.groups,
@@ -200,15 +192,8 @@ def import_conv_transpose(node: Any) -> Value:
     """One and two spatial dimensions, every attribute."""
     x, w, b = node.value(0), node.value(1), node.optional(2)
     require_real(node, x, w, b)
-    spatial = x.type.rank - 2
-    if spatial not in (1, 2):
-        node.fail(
-            f"a transposed convolution over {spatial} spatial dimensions",
-            why="only one and two are implemented",
-        )
-    kernel = w.shape[2:]
-    if tuple(node.attr("kernel_shape") or kernel) != kernel:
-        node.fail(f"kernel_shape is not that of the weights, {kernel}")
+    kernel = kernel_of(node, w, "a transposed convolution", 2)
+    spatial = len(kernel)
     groups = int(node.attr("group", 1))
     if w.shape[0] % groups:
         node.fail(f"{w.shape[0]} input channels do not divide into {groups} groups")

@@ -11,7 +11,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.instr.instruction import In, InOut, Instruction, Out
+from glowmcu.instr.instruction import In, Instruction, Out
 from glowmcu.ops.strided_copy import Ints, collapse
 from glowmcu.targets.kernel import Kernel
 
@@ -22,9 +22,8 @@ Terms = tuple[tuple[int, int], ...]
 def _view(i: Any) -> Mapping[str, Any]:
     shape, (xs, ys, ks) = collapse(i.shape, i.x_strides, i.y_strides, i.index_strides)
     dims = list(zip(shape, xs, ys, ks, strict=True))
-    reduction = getattr(i, "reduction", "none")
     run = 1
-    if dims and dims[-1][1:] == (1, 1, 0) and reduction == "none":
+    if dims and dims[-1][1:] == (1, 1, 0) and i.reduction == "none":
         run = dims.pop()[0]
     dtype = i.y.type.dtype
     return {
@@ -36,8 +35,8 @@ def _view(i: Any) -> Mapping[str, Any]:
         "run": run,
         "terms": i.terms,
         "known": i.known,
-        "scatter": isinstance(i, IndexedInsert),
-        "reduction": reduction,
+        "scatter": i.scatter,
+        "reduction": i.reduction,
         "unsigned": f"uint{max(32, dtype.bits)}_t" if dtype.is_integer else "",
     }
 
@@ -62,11 +61,17 @@ def _indexed(index: Array, base: Array, terms: Terms) -> Array:
     return total
 
 
+REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
 class IndexedCopy(Instruction):
     """y[i . y_strides] = x[i . x_strides + sum_t at(index[i . index_strides + t]) * stride_t].
 
     i runs over shape and writes all of y; at() wraps negative indices and clamps wrong ones into
     [0, size_t). `known`: all indices are constants in that range.
+
+    scatter    the indices are on the side of y, of which the rest keeps its values
+    reduction  none writes x (the last one where places repeat); add, mul, max, min combine
     """
 
     y: Out
@@ -78,48 +83,29 @@ class IndexedCopy(Instruction):
     index_strides: Ints
     terms: Terms
     known: bool
+    scatter: bool = False
+    reduction: str = "none"
 
     kernels = (Kernel("gm_indexed_copy", template="indexed_copy.c.j2", view=_view),)
 
-    def reference(self, x: Array, index: Array) -> Array:
-        source = _offsets(self.shape, self.x_strides)
-        source = source + _indexed(index, _offsets(self.shape, self.index_strides), self.terms)
-        y = np.empty(math.prod(self.shape), x.dtype)
-        y[_offsets(self.shape, self.y_strides)] = x.reshape(-1)[source]
-        return y
+    def roles(self) -> dict[str, str]:
+        return {**super().roles(), "y": "inout" if self.scatter else "out"}
 
-
-REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-
-
-class IndexedInsert(Instruction):
-    """As IndexedCopy with the indices on the side of y, of which the rest keeps its values.
-
-    `reduction` none writes x (the last one where places repeat); add, mul, max, min combine.
-    """
-
-    y: InOut
-    x: In
-    index: In
-    shape: Ints
-    x_strides: Ints
-    y_strides: Ints
-    index_strides: Ints
-    terms: Terms
-    known: bool
-    reduction: str
-
-    kernels = (Kernel("gm_indexed_insert", template="indexed_copy.c.j2", view=_view),)
-
-    def reference(self, y: Array, x: Array, index: Array) -> Array:
-        target = _offsets(self.shape, self.y_strides)
-        target = target + _indexed(index, _offsets(self.shape, self.index_strides), self.terms)
-        result = y.reshape(-1).copy()
-        values = x.reshape(-1)[_offsets(self.shape, self.x_strides)]
+    def reference(self, *arrays: Array) -> Array:
+        index = arrays[-1]
+        places = _indexed(index, _offsets(self.shape, self.index_strides), self.terms)
+        source, target = (_offsets(self.shape, s) for s in (self.x_strides, self.y_strides))
+        if not self.scatter:
+            y = np.empty(math.prod(self.shape), arrays[0].dtype)
+            y[target] = arrays[0].reshape(-1)[source + places]
+            return y
+        result = arrays[0].reshape(-1).copy()
+        values = arrays[1].reshape(-1)[source].reshape(-1)
+        flat = (target + places).reshape(-1)
         if self.reduction == "none":
-            result[target.reshape(-1)] = values.reshape(-1)
+            result[flat] = values
         else:
-            REDUCTIONS[self.reduction].at(result, target.reshape(-1), values.reshape(-1))
+            REDUCTIONS[self.reduction].at(result, flat, values)
         return result
 
 

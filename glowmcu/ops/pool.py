@@ -19,9 +19,8 @@ from glowmcu.ops.lut import emit_lut
 from glowmcu.ops.pool2d import (
     AveragePoolF32,
     AveragePoolS8,
-    MaxPoolF32,
+    MaxPool,
     MaxPoolIndicesF32,
-    MaxPoolS8,
     counts,
     max_and_places,
 )
@@ -96,16 +95,13 @@ class Pool2D(Op):
 
     def _lower_max(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
         y = b.result()
-        if x.type.dtype == dtypes.F32:
-            b.emit(MaxPoolF32(y=y, x=x, **geometry))
-            return y
         if x.type.dtype == dtypes.U8:
             return self._lower_unsigned(b, x, geometry)
         if x.type.quant == y.type.quant:
-            b.emit(MaxPoolS8(y=y, x=x, **geometry))
+            b.emit(MaxPool(y=y, x=x, **geometry))
             return y
         found = b.activation(x.type.with_shape(y.type.shape))
-        b.emit(MaxPoolS8(y=found, x=x, **geometry))
+        b.emit(MaxPool(y=found, x=x, **geometry))
         return requantized(b, found, y.type)
 
     def _lower_unsigned(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
@@ -115,7 +111,7 @@ class Pool2D(Op):
         signed = b.activation(TensorType(dtypes.I8, x.type.shape))
         found = b.activation(TensorType(dtypes.I8, y.type.shape))
         emit_lut(b, signed, x, turned)
-        b.emit(MaxPoolS8(y=found, x=signed, **geometry))
+        b.emit(MaxPool(y=found, x=signed, **geometry))
         emit_lut(b, y, found, turned)
         return y
 

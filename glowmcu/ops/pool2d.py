@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._mve import MVE
 from glowmcu.ops._overlap import within_rows
-from glowmcu.ops._pool_dsp import AVERAGE_DSP, MAXIMUM_DSP
+from glowmcu.ops._pool_dsp import AVERAGE_DSP, MAXIMUM_DSP, accepts_bytes
 from glowmcu.ops._window import MAX_ROWS, Window, WindowInstruction, taps
 from glowmcu.targets.kernel import Kernel, Overlap, RowKernel
 
@@ -33,16 +34,22 @@ def _in_place(i: WindowInstruction) -> tuple[tuple[str, str], ...]:
     return (("y", "x"),) if bool(np.all(later > np.arange(later.size))) else ()
 
 
-def _row_overlap(i: MaxPoolS8 | AveragePoolS8) -> tuple[Overlap, ...]:
+def _row_overlap(i: MaxPool | AveragePoolS8) -> tuple[Overlap, ...]:
     """Let a row of y lie over one of x: one pixel is made after the other."""
     return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
 
 
-def _accepts_mve(i: MaxPoolS8) -> str:
+def _accepts_mve(i: MaxPool) -> str:
+    if accepts_bytes(i):
+        return accepts_bytes(i)
     return f"the window is taller than {MAX_ROWS} rows" if i.kernel_height > MAX_ROWS else ""
 
 
-def _mve_cycles(i: MaxPoolS8) -> float:
+def _accepts_f32(i: MaxPool) -> str:
+    return "" if i.x.type.dtype is dtypes.F32 else "is for float32"
+
+
+def _mve_cycles(i: MaxPool) -> float:
     pixels = i.batch * i.out_height * i.out_width
     taps_ = i.kernel_height * i.kernel_width
     return pixels * (-(-i.channels // 16) * (9.0 * taps_ + 12) + 40)
@@ -72,23 +79,8 @@ def counts(window: Window, counted: tuple[int, int, int, int]) -> Array:
     return np.outer(found[0], found[1])
 
 
-class MaxPoolF32(WindowInstruction):
-    """y = max of the taps inside the image, NHWC; NaN stays."""
-
-    y: Out
-    x: In
-    channels: int
-
-    kernels = (Kernel("gm_max_pool_f32", core=True, scratch=_row_pointers, in_place=_in_place),)
-
-    def reference(self, x: Array) -> Array:
-        found = [v for _, _, v in taps(x, self.window, -np.inf)]
-        y: Array = np.maximum.reduce(found)
-        return y
-
-
-class MaxPoolS8(WindowInstruction):
-    """y = max of the taps inside the image, NHWC; x and y mean the same by their integers."""
+class MaxPool(WindowInstruction):
+    """y = max of the taps inside the image, NHWC; NaN stays; integers of x and y mean the same."""
 
     y: Out
     x: In
@@ -109,15 +101,24 @@ class MaxPoolS8(WindowInstruction):
         *(replace(k, in_place=_in_place) for k in MAXIMUM_DSP),
         Kernel(
             "gm_max_pool_s8",
+            accepts=accepts_bytes,
             core=True,
             scratch=_row_pointers,
             in_place=_in_place,
             row=RowKernel("gm_max_pool_s8_rows", overlap=_row_overlap),
         ),
+        Kernel(
+            "gm_max_pool_f32",
+            accepts=_accepts_f32,
+            core=True,
+            scratch=_row_pointers,
+            in_place=_in_place,
+        ),
     )
 
     def reference(self, x: Array) -> Array:
-        found = [v for _, _, v in taps(x, self.window, -128)]
+        lowest = -np.inf if x.dtype.kind == "f" else -128
+        found = [v for _, _, v in taps(x, self.window, lowest)]
         y: Array = np.maximum.reduce(found)
         return y
 

@@ -17,7 +17,7 @@ from glowmcu.ops.base import Example, Op, f32, i8
 from glowmcu.ops.binary_s8 import is_i8
 from glowmcu.ops.elementwise import emit_map
 from glowmcu.ops.lut import emit_lut, every_byte
-from glowmcu.ops.reduction import NUMPY, ReduceLoop, SumS8, reduce_array
+from glowmcu.ops.reduction import NUMPY, Reduction, Scaling, reduce_array
 
 
 class Reduce(Op):
@@ -101,20 +101,23 @@ class Reduce(Op):
         return y
 
     def _loop(self, b: Builder, y: Buffer, x: Buffer, kind: str) -> None:
-        b.emit(ReduceLoop(y=y, x=x, kind=kind, axes=self.axes, select_last=self.select_last))
+        b.emit(Reduction(y=y, x=x, kind=kind, axes=self.axes, select_last=self.select_last))
 
     def _lower_sum(self, b: Builder, y: Buffer, x: Buffer) -> None:
         found = self._sum_constants(x.type, y.type)
         assert found and x.type.quant and y.type.quant
         b.emit(
-            SumS8(
+            Reduction(
                 y=y,
                 x=x,
+                kind="sum",
                 axes=self.axes,
-                offset=-self._count(x.type) * x.type.quant.zero_point[0],
-                multiplier=found[0],
-                shift=found[1],
-                zero_point=y.type.quant.zero_point[0],
+                scaling=Scaling(
+                    offset=-self._count(x.type) * x.type.quant.zero_point[0],
+                    multiplier=found[0],
+                    shift=found[1],
+                    zero_point=y.type.quant.zero_point[0],
+                ),
             )
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,39 +73,38 @@ def _index_of_extreme(x: Array, axis: int, lowest: bool, last: bool) -> Array:
     return np.expand_dims(np.asarray(found), axis).astype(np.int64)
 
 
-class ReduceLoop(Instruction):
-    """y = combination of x along axes; see ops.reduce for the kinds."""
+@dataclass(frozen=True)
+class Scaling:
+    """How a sum of int8 becomes an int8: requantize(offset + sum)."""
+
+    offset: int
+    multiplier: int
+    shift: int
+    zero_point: int
+
+
+class Reduction(Instruction):
+    """y = combination of x along axes; see ops.reduce for the kinds.
+
+    select_last  of equal extremes the last one
+    scaling      of a sum of int8 that becomes int8
+    """
 
     y: Out
     x: In
     kind: str
     axes: tuple[int, ...]
     select_last: bool = False
+    scaling: Scaling | None = None
 
     kernels = (Kernel("gm_reduce", template="reduce.c.j2", view=lambda i: _view(i)),)
 
     def reference(self, x: Array) -> Array:
-        return reduce_array(self.kind, self.axes, self.select_last, x)
-
-
-class SumS8(Instruction):
-    """y = requantize(offset + sum of x along axes), int8."""
-
-    y: Out
-    x: In
-    axes: tuple[int, ...]
-    offset: int
-    multiplier: int
-    shift: int
-    zero_point: int
-
-    kernels = (Kernel("gm_sum_s8", template="reduce.c.j2", view=lambda i: _sum_view(i)),)
-
-    def reference(self, x: Array) -> Array:
-        acc = x.astype(np.int64).sum(axis=self.axes, keepdims=True) + self.offset
-        return requantize(
-            acc, self.multiplier, self.shift, self.zero_point, -128, 127, average=True
-        )
+        s = self.scaling
+        if s is None:
+            return reduce_array(self.kind, self.axes, self.select_last, x)
+        acc = x.astype(np.int64).sum(axis=self.axes, keepdims=True) + s.offset
+        return requantize(acc, s.multiplier, s.shift, s.zero_point, -128, 127, average=True)
 
 
 _LETTERS = "ijklmn"
@@ -140,30 +140,31 @@ def _index(terms: list[tuple[str, int]]) -> str:
     return " + ".join(n if s == 1 else f"{n} * {s}" for n, s in terms) or "0"
 
 
-def _sum_view(i: SumS8) -> Mapping[str, Any]:
-    arguments = f"acc, {i.multiplier}, {i.shift}, {i.zero_point}, -128, 127"
+def _scaled(s: Scaling) -> dict[str, Any]:
+    arguments = f"acc, {s.multiplier}, {s.shift}, {s.zero_point}, -128, 127"
     return {
-        **_loops(i),
         "includes": ['"gm_requant.h"'],
         "type": "int32_t",
-        "first": c_literal(i.offset, dtypes.I32),
+        "first": c_literal(s.offset, dtypes.I32),
         "step": "acc + v",
         "result": f"gm_requant_average_s8({arguments})",
-        "better": "",
     }
 
 
-def _view(i: ReduceLoop) -> Mapping[str, Any]:
-    loops = _loops(i)
+def _view(i: Reduction) -> Mapping[str, Any]:
+    return {**_loops(i), "better": "", **_body(i)}
+
+
+def _body(i: Reduction) -> dict[str, Any]:
     dtype = i.x.type.dtype
+    if i.scaling:
+        return _scaled(i.scaling)
     if i.kind.startswith("arg"):
         sign = "<" if i.kind == "argmin" else ">"
+        better = f"v {sign}{'=' if i.select_last else ''} acc"
         body = {"type": dtype.c, "first": "0", "step": "v", "result": "best", "includes": []}
-        body["better"] = f"v {sign}{'=' if i.select_last else ''} acc"
-    else:
-        body = _accumulate(i.kind, dtype, math.prod(i.x.type.shape[a] for a in i.axes))
-        body["better"] = ""
-    return {**loops, **body}
+        return {**body, "better": better}
+    return _accumulate(i.kind, dtype, math.prod(i.x.type.shape[a] for a in i.axes))
 
 
 def _accumulate(kind: str, dtype: DType, count: int) -> dict[str, Any]:

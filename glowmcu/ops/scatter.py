@@ -14,7 +14,7 @@ from glowmcu.instr.function import Builder
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
 from glowmcu.ops.copy import Copy
 from glowmcu.ops.gather import in_range
-from glowmcu.ops.indexed_copy import REDUCTIONS, IndexedInsert, Terms, index_constant
+from glowmcu.ops.indexed_copy import REDUCTIONS, IndexedCopy, Terms, index_constant
 from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis
 from glowmcu.ops.strided_copy import Ints, dense_strides
@@ -37,7 +37,7 @@ def emit_scatter(
     if index.data is not None:
         index = index_constant(b, index.data.reshape(-1, len(terms)), terms)
     b.emit(
-        IndexedInsert(
+        IndexedCopy(
             y=y,
             x=updates,
             index=index,
@@ -47,6 +47,7 @@ def emit_scatter(
             index_strides=strides[1],
             terms=terms,
             known=known,
+            scatter=True,
             reduction=reduction,
         )
     )

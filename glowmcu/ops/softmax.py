@@ -12,7 +12,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.instr.instruction import Flag, In, Instruction, Out
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
 from glowmcu.ops.binary_s8 import is_i8
 from glowmcu.ops.onnx_node import OnnxNode
@@ -53,8 +53,7 @@ class Softmax(Op):
         cols = x.type.shape[-1]
         rows = math.prod(x.type.shape[:-1])
         if x.type.quant is None:
-            kind = LogSoftmaxF32 if self.log else SoftmaxF32
-            b.emit(kind(y=y, x=x, rows=rows, cols=cols))
+            b.emit(SoftmaxF32(y=y, x=x, log=self.log, rows=rows, cols=cols))
             return y
         assert y.type.quant is not None
         bits = table_bits(cols)
@@ -100,33 +99,22 @@ def exponentials(scale: float, bits: int) -> Array:
 
 
 class SoftmaxF32(Instruction):
-    """y[r] = exp(x[r] - max) / sum."""
+    """y[r] = exp(x[r] - max) / sum, or its logarithm: x[r] - max - log(sum)."""
 
     y: Out
     x: In
+    log: Flag
     rows: int
     cols: int
 
-    kernels = (Kernel("gm_softmax_f32", core=True),)
+    kernels = (
+        Kernel("gm_softmax_f32", core=True, accepts=lambda i: "is no logarithm" if i.log else ""),
+        Kernel("gm_log_softmax_f32", core=True),
+    )
     may_share = (("y", "x"),)
 
     def reference(self, x: Array) -> Array:
-        return Softmax().reference(x)
-
-
-class LogSoftmaxF32(Instruction):
-    """y[r] = x[r] - max - log(sum)."""
-
-    y: Out
-    x: In
-    rows: int
-    cols: int
-
-    kernels = (Kernel("gm_log_softmax_f32", core=True),)
-    may_share = (("y", "x"),)
-
-    def reference(self, x: Array) -> Array:
-        return Softmax(log=True).reference(x)
+        return Softmax(self.log).reference(x)
 
 
 class SoftmaxS8(Instruction):

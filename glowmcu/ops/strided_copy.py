@@ -12,7 +12,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.instr.instruction import In, InOut, Instruction, Out
+from glowmcu.instr.instruction import In, Instruction, Out
 from glowmcu.ops.copy import Copy
 from glowmcu.targets.kernel import Kernel
 
@@ -83,9 +83,8 @@ def emit_move(b: Builder, y: Buffer, x: Buffer, move: Move) -> None:
         source = part_of(b, x, move.x_offset, count)
         b.emit(Copy(y=target, x=source, bytes=count * size))
         return
-    kind = StridedCopy if move.numel == y.type.numel else StridedInsert
     b.emit(
-        kind(
+        StridedCopy(
             y=y,
             x=x,
             shape=move.shape,
@@ -134,7 +133,7 @@ def _region(array: Array, shape: Ints, strides: Ints, offset: int) -> Array:
 
 
 class StridedCopy(Instruction):
-    """y[y_offset + i . y_strides] = x[x_offset + i . x_strides]; all of y is written."""
+    """y[y_offset + i . y_strides] = x[x_offset + i . x_strides]; the rest of y keeps its values."""
 
     y: Out
     x: In
@@ -151,32 +150,12 @@ class StridedCopy(Instruction):
         """The attributes as one value."""
         return Move(self.shape, self.x_strides, self.y_strides, self.x_offset, self.y_offset)
 
-    def reference(self, x: Array) -> Array:
-        y = np.empty(self.y.type.numel, x.dtype)
-        target = _region(y, self.shape, self.y_strides, self.y_offset)
-        target[...] = _region(x, self.shape, self.x_strides, self.x_offset)
-        return y
+    def roles(self) -> dict[str, str]:
+        role = "out" if self.move.numel == self.y.type.numel else "inout"
+        return {**super().roles(), "y": role}
 
-
-class StridedInsert(Instruction):
-    """As StridedCopy, but only a part of y is written and the rest of it keeps its values."""
-
-    y: InOut
-    x: In
-    shape: Ints
-    x_strides: Ints
-    y_strides: Ints
-    x_offset: int
-    y_offset: int
-
-    kernels = (Kernel("gm_strided_insert", template="strided_copy.c.j2", view=_view),)
-
-    @property
-    def move(self) -> Move:
-        """The attributes as one value."""
-        return Move(self.shape, self.x_strides, self.y_strides, self.x_offset, self.y_offset)
-
-    def reference(self, y: Array, x: Array) -> Array:
+    def reference(self, *arrays: Array) -> Array:
+        y, x = (np.empty(self.y.type.numel, arrays[-1].dtype), *arrays)[-2:]
         result = y.reshape(-1).copy()
         target = _region(result, self.shape, self.y_strides, self.y_offset)
         target[...] = _region(x, self.shape, self.x_strides, self.x_offset)

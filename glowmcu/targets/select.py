@@ -36,8 +36,8 @@ def select(instruction: HasKernels, target: Target, optimize: Optimize = "balanc
     first one offered gives no estimate, and for `balanced`, it is that first one. A kernel that
     the user registered comes before all others.
 
-    The last kernel of every list needs nothing and accepts everything; a list where that does not
-    hold is a fault of the card and raises LookupError.
+    Among the kernels of a list that need nothing, one accepts every instruction; a list where that
+    does not hold is a fault of the card and raises LookupError.
     """
     for kernel in _registered(instruction):
         if not _reason(kernel, instruction, target, optimize):

@@ -110,15 +110,15 @@ def attribute_hints(cls: type[Instruction]) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     base_fields = typing.get_type_hints(Instruction)
     fields = [f for f in cls.__dataclass_fields__ if f not in base_fields]
-    operands = {
-        f for f, hint in typing.get_type_hints(cls, include_extras=True).items() if _role(hint)
+    skipped = {
+        f for f, hint in typing.get_type_hints(cls, include_extras=True).items() if _mark(hint)
     }
-    return {f: hints[f] for f in fields if f not in operands}
+    return {f: hints[f] for f in fields if f not in skipped}
 
 
-def _role(hint: Any) -> bool:
+def _mark(hint: Any) -> bool:
     return any(
-        getattr(part, "__metadata__", ("",))[0] in ("in", "out", "inout")
+        getattr(part, "__metadata__", ("",))[0] in ("in", "out", "inout", "flag")
         for part in (hint, *typing.get_args(hint))
     )
 

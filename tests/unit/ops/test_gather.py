@@ -13,7 +13,7 @@ from glowmcu.core.types import TensorType
 from glowmcu.errors import UnsupportedError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import Instruction
-from glowmcu.ops.indexed_copy import IndexedCopy, IndexedInsert
+from glowmcu.ops.indexed_copy import IndexedCopy
 
 
 def x(*shape: int) -> np.ndarray:
@@ -108,7 +108,7 @@ def indexed(t: dtypes.DType) -> list[Instruction]:
     reductions = ["none"] + ["add", "mul", "max", "min"] * (t.kind != "bool" and t.bits != 16)
     y, u = buffer("y", t, 20), buffer("x", t, 3)
     moved += [
-        IndexedInsert(y=y, x=u, index=run_time, known=False, reduction=r, **pairs)
+        IndexedCopy(scatter=True, y=y, x=u, index=run_time, known=False, reduction=r, **pairs)
         for r in reductions
     ]
     return moved

@@ -12,7 +12,7 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import Instruction
 from glowmcu.ops.copy import Copy
-from glowmcu.ops.strided_copy import Fill, Move, StridedCopy, StridedInsert, emit_move
+from glowmcu.ops.strided_copy import Fill, Move, StridedCopy, emit_move
 
 
 def buffer(name: str, dtype: dtypes.DType, *shape: int) -> Buffer:
@@ -21,21 +21,20 @@ def buffer(name: str, dtype: dtypes.DType, *shape: int) -> Buffer:
 
 def moves(t: dtypes.DType) -> list[Instruction]:
     x34, x = buffer("x", t, 3, 4), buffer("x", t, 2, 3, 4, 5)
-    cases: list[tuple[type, Buffer, Buffer, Move]] = [
-        (StridedCopy, buffer("y", t, 4, 3), x34, Move((4, 3), (1, 4), (3, 1))),
-        (StridedInsert, buffer("y", t, 6, 9), x34, Move((3, 4), (4, 1), (9, 1), 0, 11)),
-        (StridedInsert, buffer("y", t, 20), x34, Move((5,), (-2,), (3,), 9, 1)),
-        (StridedInsert, buffer("y", t, 4), x34, Move((1,), (1,), (1,), 2, 1)),
+    cases = [
+        (buffer("y", t, 4, 3), x34, Move((4, 3), (1, 4), (3, 1))),
+        (buffer("y", t, 6, 9), x34, Move((3, 4), (4, 1), (9, 1), 0, 11)),
+        (buffer("y", t, 20), x34, Move((5,), (-2,), (3,), 9, 1)),
+        (buffer("y", t, 4), x34, Move((1,), (1,), (1,), 2, 1)),
         (
-            StridedCopy,
             buffer("y", t, 2, 3, 5, 4),
             x,
             Move((2, 3, 5, 4), (60, 20, -1, 5), (60, 20, 4, 1), 4),
         ),
-        (StridedCopy, buffer("y", t, 2, 3, 2), x34, Move((2, 3, 2), (3, 1, 0), (6, 2, 1))),
-        (StridedInsert, buffer("y", t, 9), x34, Move((4,), (1,), (1,), 3, 5)),
+        (buffer("y", t, 2, 3, 2), x34, Move((2, 3, 2), (3, 1, 0), (6, 2, 1))),
+        (buffer("y", t, 9), x34, Move((4,), (1,), (1,), 3, 5)),
     ]
-    return [kind(y=y, x=x_, **vars(move)) for kind, y, x_, move in cases]
+    return [StridedCopy(y=y, x=x_, **vars(move)) for y, x_, move in cases]
 
 
 FILLS = [0, 1, -1, 3, 100]
