@@ -36,7 +36,10 @@ _ONNX_NAMES: dict[DType, str] = {
     if t.is_integer
 }
 _SIZED_BY_DATA = frozenset(
-    {"ConvTranspose", "Expand", "MaxUnpool", "OneHot", "Pad", "Resize", "Tile", "Upsample"}
+    {
+        *("ConvTranspose", "Expand", "MaxUnpool", "OneHot", "Pad", "RandomNormal", "RandomUniform"),
+        *("Resize", "Tile", "Upsample"),
+    }
 )
 _LARGEST_RESULT = 64 << 20
 _SMALL = 1024

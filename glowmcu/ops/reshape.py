@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.graph.graph import Value
@@ -135,23 +132,3 @@ def import_unsqueeze(node: OnnxNode) -> Value:
 def import_identity(node: OnnxNode) -> Value:
     """The tensor itself."""
     return node.value(0)
-
-
-@onnx_op("Dropout")
-def import_dropout(node: OnnxNode) -> Any:
-    """As at inference: the tensor itself, and a mask of ones."""
-    x = node.value(0)
-    for name in ("ratio", "seed", "is_test", "consumed_inputs"):
-        node.attr(name)
-    training = node.const(2, "training_mode")
-    ratio = node.const(1, "ratio")
-    if training is not None and bool(training) and (ratio is None or float(ratio) != 0.0):
-        node.fail(
-            "training_mode is on",
-            why="the result would be random",
-            hint="export the model for inference",
-        )
-    if len(node.output_names) < 2:
-        return x
-    mask = np.ones(x.shape, np.bool_ if node.opset >= 10 else x.type.dtype.numpy)
-    return x, node.constant(mask, "mask")
