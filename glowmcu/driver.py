@@ -15,7 +15,7 @@ from glowmcu.emit.emitter import emit
 from glowmcu.emit.golden import Golden
 from glowmcu.emit.names import check_model_name, model_name
 from glowmcu.emit.unit import CodeUnit, ModelInfo
-from glowmcu.errors import DoesNotFitError, OptionError
+from glowmcu.errors import DoesNotFitError, OptionError, Problem
 from glowmcu.frontend.samples import Samples, load_samples
 from glowmcu.graph import printer as graph_printer
 from glowmcu.graph.graph import Graph
@@ -31,7 +31,7 @@ from glowmcu.lowering.states import check_states, match_states, streamed
 from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
 from glowmcu.memory.guard import conditions_first, guard_choices
-from glowmcu.memory.limit import check_ram
+from glowmcu.memory.limit import ram_problems
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
@@ -108,6 +108,17 @@ def compile_network(
     _check_names(trace, options)
     progress("importing")
     imported = frontend.load(model, options.shapes, options.fix_inputs)
+    return compile_imported(imported, options, calibration, trace, progress)
+
+
+def compile_imported(
+    imported: frontend.Imported,
+    options: Options,
+    calibration: Samples | None,
+    trace: Trace,
+    progress: Progress,
+) -> Compilation:
+    """Compile a network that was imported."""
     name = check_model_name(options.name) if options.name else model_name(imported.name)
 
     progress("simplifying the graph")
@@ -224,10 +235,15 @@ def _check_names(trace: Trace, options: Options) -> None:
 
 
 def _check_limits(function: Function, layout: MemoryPlan, options: Options) -> None:
-    check_ram(function, layout, options.ram_limit)
+    """Raise DoesNotFitError for every limit that is exceeded."""
+    problems = list(ram_problems(function, layout, options.ram_limit))
     weights = sum(b.nbytes for b in function.buffers() if b.kind == "constant" and b.base is None)
     if options.flash_limit is not None and weights > options.flash_limit:
-        raise DoesNotFitError(
-            f"the weights need {weights} bytes, the limit is {options.flash_limit}",
-            hint="raise --flash-limit or quantize to int8",
+        problems.append(
+            Problem(
+                f"the weights need {weights} bytes, the limit is {options.flash_limit}",
+                hint="raise --flash-limit or quantize to int8",
+            )
         )
+    if problems:
+        raise DoesNotFitError(problems)

@@ -39,7 +39,8 @@ def compile_for(
     """
     fixed: dict[str, Any] = {}
     while True:
-        shapes = {n: tuple(a.shape) for n, a in feeds.items() if n not in fixed}
+        given = {n: a for n, a in feeds.items() if isinstance(a, np.ndarray)}  # or not a tensor
+        shapes = {n: a.shape for n, a in given.items() if n not in fixed}
         try:
             found = compile_network(model, replace(options, shapes=shapes, fix_inputs=fixed))
         except UnsupportedError as error:
@@ -76,7 +77,8 @@ class GlowmcuRep(BackendRep):
         else:
             values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
             given = dict(zip(names, values, strict=False))
-        feeds = {n: np.asarray(a) for n, a in given.items()}
+        tensors = {i.name for i in self._model.graph.input if i.type.HasField("tensor_type")}
+        feeds = {n: np.asarray(a) if n in tensors else a for n, a in given.items()}
         compilation, rest = compile_for(self._model, feeds)
         key = compilation.unit.files[f"{compilation.unit.name}.c"]
         if key not in self._libraries:

@@ -1,4 +1,4 @@
-"""glowmcu check: everything that stops a compilation, or what each layer costs."""
+"""glowmcu check: everything that stops a compilation, and what each layer costs."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ from typing import Any
 
 import click
 
-from glowmcu.commands.model import compile_from, model_options, out
-from glowmcu.errors import GlowmcuError
+from glowmcu.commands.model import err, make_options, model_options, out, progress
 
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @model_options
 def check(model: Path, **values: Any) -> None:
-    """Tell whether MODEL can be compiled. Writes nothing.
+    """Tell whether MODEL can be compiled, and what each layer costs. Writes nothing.
 
-    If not, every problem is listed with what to try, and the exit status is 1. If so, what each
-    layer costs: kernel, MACs, bytes.
+    Everything that stops it is listed with what to try, and the exit status is 1; the layers that
+    are supported are listed with kernel, MACs and bytes in any case.
     """
     from glowmcu import show
+    from glowmcu.survey import survey
 
-    try:
-        compilation = compile_from(values, model)
-    except GlowmcuError as error:
-        for number, problem in enumerate(error.problems, 1):
-            out.print(f"{number}. {problem}\n", markup=False)
-        count = len(error.problems)
-        out.print(f"{count} {'problem' if count == 1 else 'problems'}: {model} cannot be compiled")
-        raise click.exceptions.Exit(1) from None
-    show.layers(out, compilation)
-    report = compilation.unit.report
-    out.print(
-        f"weights {report['weights_bytes']:,} bytes of flash, {report['macs']:,} MACs;"
-        f" {model} can be compiled"
-    )
+    options = make_options(values)
+    with progress(values["quiet"]) as report:
+        found = survey(model, options, values["calibration"], progress=report)
+    for number, problem in enumerate(found.problems, 1):
+        out.print(f"{number}. {problem}\n", markup=False)
+    compilation, count = found.compilation, len(found.problems)
+    if compilation is not None:
+        if not values["quiet"]:
+            for note in compilation.info.notes:
+                err.print(f"note: {note}", markup=False)
+        if options.quantize != compilation.options.quantize:
+            out.print("The layers in float, as only the whole network can be quantized:")
+        show.layers(out, compilation)
+        layers = compilation.unit.report
+        out.print(f"weights {layers['weights_bytes']:,} bytes of flash, {layers['macs']:,} MACs")
+    if not count:
+        out.print(f"{model} can be compiled")
+        return
+    out.print(f"{count} {'problem' if count == 1 else 'problems'}: {model} cannot be compiled")
+    raise click.exceptions.Exit(1)

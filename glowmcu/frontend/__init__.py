@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from glowmcu.frontend.load import Imported, load
+from glowmcu.frontend.load import Imported, Survey, load, survey
 
-__all__ = ["Imported", "load"]
+__all__ = ["Imported", "Survey", "load", "survey"]

@@ -5,12 +5,12 @@ An output with a bounded dimension gets a companion `NAME_shape`, its actual sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from glowmcu.errors import Problem, UnsupportedError
+from glowmcu.errors import GlowmcuError, UnsupportedError
 from glowmcu.graph.graph import Graph, Node, Value, apply, constant
 from glowmcu.graph.rewrite import substitute
 from glowmcu.ops.bounded import Bounded
@@ -27,14 +27,14 @@ DATA_DEPENDENT = frozenset({"Compress", "NonMaxSuppression", "NonZero", "TopK", 
 _ONE_BY_ONE = ("Elementwise", "Cast", "Quantize", "Dequantize", "AsQuant", "BitCast")
 
 
-def with_shapes(graph: Graph) -> Graph:
+def with_shapes(graph: Graph, report: Callable[[GlowmcuError], None]) -> Graph:
     """Return the graph with an output NAME_shape for each output whose shape depends on data.
 
-    The marks that said so are gone.
+    The marks that said so are gone. Nodes that would read beyond what is meant are reported.
     """
     if not any(isinstance(n.op, Bounded) for n in graph.nodes()):
         return graph
-    extents = _Follower().follow(graph)
+    extents = _Follower(report).follow(graph)
     outputs, names = list(graph.outputs), list(graph.output_names)
     for value, name in zip(graph.outputs, graph.output_names, strict=True):
         if extents.get(value):
@@ -61,6 +61,7 @@ def _shape(value: Value, name: str, extents: Extents) -> Value:
 class _Follower:
     """Follows bounded dimensions through the nodes of a graph."""
 
+    report: Callable[[GlowmcuError], None]
     extents: dict[Value, dict[int, Value]] = field(default_factory=dict)
 
     def follow(self, graph: Graph) -> dict[Value, dict[int, Value]]:
@@ -77,7 +78,7 @@ class _Follower:
         return {} if value is None else self.extents.get(value, {})
 
     def _through(self, node: Node) -> dict[int, Value]:
-        """Return the bounded dimensions of a node's output; refuse what would read beyond them."""
+        """Return the bounded dimensions of a node's output; report what would read beyond them."""
         op, kind, x = node.op, type(node.op).__name__, self._of(node.inputs[0])
         found: dict[int, Value] | None = None
         if kind in _ONE_BY_ONE:
@@ -97,7 +98,9 @@ class _Follower:
             found = None if found is None or op.axis in found else found
         elif isinstance(op, Gather | GatherElements | GatherND):
             found = self._gathered(node)
-        return self._refuse(node) if found is None else found
+        if found is None:
+            self._refuse(node)
+        return found or {}
 
     def _broadcast(self, node: Node) -> dict[int, Value] | None:
         found: dict[int, Value] = {}
@@ -117,18 +120,16 @@ class _Follower:
             return None
         return {a + op.axis: e for a, e in index.items()} if isinstance(op, Gather) else index
 
-    def _refuse(self, node: Node) -> dict[int, Value]:
+    def _refuse(self, node: Node) -> None:
         bounded = next(v for v in node.inputs if self._of(v))
         assert bounded is not None
-        raise UnsupportedError(
-            [
-                Problem(
-                    f"{type(node.op).__name__} of a tensor whose size depends on the data",
-                    f"node '{node.name}', which reads '{bounded.name}' of at most {bounded.type}",
-                    "it would read beyond the elements that are meant",
-                    f"make '{bounded.name}' an output of the model and go on in C",
-                )
-            ]
+        self.report(
+            UnsupportedError(
+                f"{type(node.op).__name__} of a tensor whose size depends on the data",
+                where=f"node '{node.name}', which reads '{bounded.name}' of at most {bounded.type}",
+                why="it would read beyond the elements that are meant",
+                hint=f"make '{bounded.name}' an output of the model and go on in C",
+            )
         )
 
 

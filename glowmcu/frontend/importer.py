@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from glowmcu.frontend.settle import Settler
 from glowmcu.frontend.stored import misread, plain
 from glowmcu.frontend.structure import order, reads_of
 from glowmcu.frontend.tensors import TensorReader
+from glowmcu.frontend.unsupported import grouped, unsupported
 from glowmcu.frontend.widen import narrowed, widened
 from glowmcu.graph.graph import Value, constant
 from glowmcu.ops.base import IMPORTERS
@@ -50,7 +49,11 @@ class _Site:
 
 
 class Importer:
-    """Imports the nodes of a model into values; collects what is wrong instead of stopping."""
+    """Imports the nodes of a model into values; collects what is wrong instead of stopping.
+
+    unread  values that were imported and that a node reads which was not
+    standins  what stands for the outputs of nodes that were not imported
+    """
 
     def __init__(
         self,
@@ -60,6 +63,8 @@ class Importer:
         notes: list[str],
     ) -> None:
         self.problems: list[Problem] = []
+        self.unread: list[Value] = []
+        self.standins: list[Value] = []
         self.invalid = False
         self._reader = reader
         self._local = local
@@ -74,8 +79,18 @@ class Importer:
             name = tensor.name
             if name in scope.values:
                 raise InvalidModelError(f"the initializer '{name}' is defined twice")
-            value = constant(name, self._reader.array(tensor, f"initializer '{name}'"))
+            try:
+                value = constant(name, self._reader.array(tensor, f"initializer '{name}'"))
+            except UnsupportedError as error:
+                self.report(error)
+                scope.values[name] = None
+                continue
             scope.values[name] = self._settler.settle((value,), (scope.tensor_name(name),))[0]
+
+    def report(self, error: GlowmcuError) -> None:
+        """Remember an error, to be raised with all others."""
+        self.problems.extend(error.problems)
+        self.invalid |= isinstance(error, InvalidModelError)
 
     def nodes(
         self, nodes: Sequence[onnx.NodeProto], scope: Scope, outputs: Sequence[str], where: str
@@ -93,8 +108,8 @@ class Importer:
         scope.read = set(outputs).union(*(reads_of(n) for n in live))
         for node in live:
             self._node(scope.resolved(node), scope)
-            if len(self.problems) > _MAX_PROBLEMS:
-                self.raise_problems()
+            if len(self.problems) > _MAX_PROBLEMS and (error := self.error()):
+                raise error
         self._depth -= 1
 
     def _node(self, node: onnx.NodeProto, scope: Scope) -> None:
@@ -111,8 +126,8 @@ class Importer:
         site = _Site(node, scope, schema, self._seen(node, scope, opset))
         if any(n and scope.value(n) is None for n in node.input):
             if not _has_a_way(site):
-                self.problems.append(_unknown(site))
-            return self._define(site, [])
+                self.problems.append(unsupported(site.seen, site.schema))
+            return self._leave_out(site, [])
         wrong = schema and (
             signature.mistake(schema, node, site.seen.inputs)
             or signature.oversized(schema, node, site.seen.inputs, opset)
@@ -120,7 +135,7 @@ class Importer:
         if wrong:
             self.invalid = True
             self.problems.append(site.seen.problem(wrong))
-            return self._define(site, [])
+            return self._leave_out(site, [])
         site.seen.attributes = attributes_of(node, self._reader)
         problems: tuple[Problem, ...] = ()
         ways = [self._control, self._import, self._expand, self._import_wide, self._precompute]
@@ -131,8 +146,13 @@ class Importer:
             if found is None:
                 return None
             problems = problems or found
-        self.problems.extend(problems or (_unknown(site),))
-        return self._define(site, self._placeholders(site))
+        self.problems.extend(problems or (unsupported(site.seen, site.schema),))
+        return self._leave_out(site, self._placeholders(site))
+
+    def _leave_out(self, site: _Site, values: Sequence[Value | None]) -> None:
+        self.unread += [v for v in site.seen.inputs if v is not None and v.producer is not None]
+        self.standins += [v for v in values if v is not None]
+        self._define(site, values)
 
     def _note_newer(self, op_type: str, opset: int, since: int) -> None:
         note = f"{op_type} is used as of opset {since}; the model says opset {opset}"
@@ -246,12 +266,14 @@ class Importer:
 
     def _expand_into(self, site: _Site, body: onnx.FunctionProto) -> tuple[Problem, ...] | None:
         """Import a body in place of a node; report one problem for all that fail in it."""
-        before, invalid = len(self.problems), self.invalid
+        lists: tuple[list[Any], ...] = (self.problems, self.unread, self.standins)
+        before, invalid = [len(found) for found in lists], self.invalid
         self._call(body, site.node, site.scope, site.schema)
-        inner = self.problems[before:]
+        inner = self.problems[before[0] :]
         if not inner:
             return None
-        del self.problems[before:]
+        for found, count in zip(lists, before, strict=True):
+            del found[count:]
         self.invalid = invalid
         why = f"ONNX defines it by other operators, of which one fails: {inner[0].what}"
         needs = tuple(dict.fromkeys(n for p in inner for n in p.needs))
@@ -331,11 +353,12 @@ class Importer:
         }
         scope.values.update({o: values.get(o) for o in node.output if o})
 
-    def raise_problems(self) -> None:
-        """Raise everything that was found wrong, at once."""
-        if self.problems:
-            kind = InvalidModelError if self.invalid else UnsupportedError
-            raise kind(_grouped(self.problems))
+    def error(self) -> GlowmcuError | None:
+        """Return everything that was found wrong, as one error."""
+        if not self.problems:
+            return None
+        kind = InvalidModelError if self.invalid else UnsupportedError
+        return kind(grouped(self.problems))
 
 
 def refuse_sparse(graph: onnx.GraphProto) -> None:
@@ -373,61 +396,3 @@ def _has_a_way(site: _Site) -> bool:
         or bodies.has_own_body(site.seen)
         or (not key[0] and key[1] in control.NAMES)
     )
-
-
-def _unknown(site: _Site) -> Problem:
-    seen = site.seen
-    domains = sorted(d for d, name in IMPORTERS if name == seen.op_type)
-    hint = ""
-    if domains:
-        hint = f"it is known in domain '{domains[0] or 'ai.onnx'}'"
-    elif site.schema is None and (close := _close(seen.op_type)):
-        hint = f"close to it are {', '.join(close)}"
-    domain = seen.domain or "ai.onnx"
-    why = f"domain {domain}, opset {seen.opset}, has it, but glowmcu does not"
-    if site.schema is None and not seen.domain:
-        why = f"opset {seen.opset} of ONNX has no operator of that name"
-    elif kind := _kind_without_c(site.schema):
-        why = f"it works on {kind}, for which the C code has no type"
-        hint = "leave this part to the program around the network"
-    elif site.schema is None:
-        why = f"domain {domain} is not part of ONNX and the model brings no function for it"
-    return seen.problem("the operator is not supported", why=why, hint=hint)
-
-
-def _kind_without_c(schema: OpSchema | None) -> str:
-    """Return what an operator takes or gives if it is always something other than a tensor."""
-    for formal in (*schema.inputs, *schema.outputs) if schema else ():
-        types: Any = formal.types
-        for prefix, kind in _KINDS.items():
-            if types and all(t.startswith(prefix) for t in types):
-                return kind
-    return ""
-
-
-_KINDS = {
-    "seq(": "sequences of tensors",
-    "optional(": "optional values",
-    "map(": "maps",
-    "tensor(string": "strings",
-}
-
-
-@cache
-def _close(op_type: str) -> tuple[str, ...]:
-    return tuple(difflib.get_close_matches(op_type, sorted({n for _, n in IMPORTERS}), 3))
-
-
-def _grouped(problems: Sequence[Problem]) -> list[Problem]:
-    """Merge problems that differ in their place only."""
-    groups: dict[tuple[str, str, str], list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.what, problem.why, problem.hint), []).append(problem)
-    merged = []
-    for (what, why, hint), group in groups.items():
-        where = group[0].where
-        if len(group) > 1:
-            where += f" and {len(group) - 1} more"
-        needs = tuple(dict.fromkeys(n for p in group for n in p.needs))
-        merged.append(Problem(what, where, why, hint, needs))
-    return merged

@@ -1,21 +1,21 @@
-"""load(): the whole import as one function, the place to start reading."""
+"""survey(): the whole import as one function, the place to start reading; load() insists on it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 from numpy.typing import ArrayLike
 
-from glowmcu.errors import InvalidModelError
+from glowmcu.errors import GlowmcuError, InvalidModelError
 from glowmcu.frontend.extent import with_shapes
 from glowmcu.frontend.fix import with_fixed_inputs
 from glowmcu.frontend.functions import local_functions
 from glowmcu.frontend.importer import Importer, refuse_sparse
-from glowmcu.frontend.read import opsets, read
+from glowmcu.frontend.read import Source, opsets, read
 from glowmcu.frontend.scope import Scope
 from glowmcu.frontend.settle import Budget, Settler
 from glowmcu.frontend.shapes import bind_inputs
@@ -44,6 +44,20 @@ class Imported:
     model: onnx.ModelProto
 
 
+@dataclass(frozen=True)
+class Survey:
+    """What can be imported of a model, and what stands in the way of the rest.
+
+    imported  without an error the whole model; else the part that is supported, None if that is
+              nothing: outputs of unsupported nodes are inputs of its graph, what such nodes read
+              are outputs
+    error     everything that is wrong, None if nothing is
+    """
+
+    imported: Imported | None
+    error: GlowmcuError | None
+
+
 def load(
     model: str | Path | bytes | onnx.ModelProto,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
@@ -56,37 +70,73 @@ def load(
 
     Raises InvalidModelError, UnsupportedError or OptionError, with everything that is wrong.
     """
+    found = survey(model, shapes, fix_inputs)
+    if found.error is not None:
+        raise found.error
+    assert found.imported is not None
+    return found.imported
+
+
+def survey(
+    model: str | Path | bytes | onnx.ModelProto,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    fix_inputs: Mapping[str, ArrayLike] | None = None,
+) -> Survey:
+    """Read what can be compiled of an ONNX model, with the arguments of `load`.
+
+    Raises InvalidModelError for what is not a consistent model, and OptionError.
+    """
     source = read(model)
     source.proto = upgraded(source.proto, source.notes)
     source.proto = with_fixed_inputs(source.proto, fix_inputs or {}, source.notes)
     graph = source.proto.graph
     versions = opsets(source)
-    reader = TensorReader(source)
     scope = Scope(versions)
     refuse_sparse(graph)
     _check_names(graph)
-    names = [t.name for t in graph.initializer]
-    inputs = bind_inputs(graph, names, shapes or {}, source.notes)
     settler = Settler(Budget.of(source.size))
+    reader = TensorReader(source)
     importer = Importer(reader, local_functions(source.proto), settler, source.notes)
+    names = [t.name for t in graph.initializer]
+    inputs = bind_inputs(graph, names, shapes or {}, source.notes, importer.report)
     importer.constants(graph.initializer, scope)
-    for value in inputs:
+    scope.values.update(inputs)
+    known = [v for v in inputs.values() if v is not None]
+    for value in known:
         settler.add(value)
-        scope.values[value.name] = value
-    outputs = tuple(o.name for o in graph.output)
-    importer.nodes(graph.node, scope, outputs, "")
-    importer.raise_problems()
-    values = tuple(_output(item, scope, source.notes) for item in graph.output)
-    result = with_shapes(Graph(source.name, inputs, values, outputs))
-    verify(result)
+    importer.nodes(graph.node, scope, [o.name for o in graph.output], "")
+    found = _graph(source, scope, importer, known)
+    if found is not None:
+        found = with_shapes(found, importer.report)
+        verify(found)
+    imported = None if found is None else _imported(found, source)
+    return Survey(imported, importer.error())
+
+
+def _imported(graph: Graph, source: Source) -> Imported:
     return Imported(
-        result,
+        graph,
         tuple(source.notes),
         source.hash.hexdigest(),
         source.name,
-        versions.get("", 0),
+        opsets(source).get("", 0),
         source.proto,
     )
+
+
+def _graph(source: Source, scope: Scope, importer: Importer, inputs: list[Value]) -> Graph | None:
+    """Return the graph of what was imported, None if that is nothing."""
+    items = source.proto.graph.output
+    if not importer.problems:
+        values = tuple(_output(item, scope, source.notes) for item in items)
+        return Graph(source.name, tuple(inputs), values, tuple(o.name for o in items))
+    wanted = {o.name: v for o in items if (v := scope.value(o.name)) is not None and v.producer}
+    wanted |= {v.name: v for v in importer.unread if v not in wanted.values()}
+    if not wanted:
+        return None
+    part = Graph(source.name, (), tuple(wanted.values()), tuple(wanted))
+    read_ = part.uses()
+    return replace(part, inputs=tuple(v for v in (*inputs, *importer.standins) if v in read_))
 
 
 def _check_names(graph: onnx.GraphProto) -> None:

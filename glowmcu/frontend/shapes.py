@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import onnx
 
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import TensorType
-from glowmcu.errors import InvalidModelError, OptionError, Problem, UnsupportedError
+from glowmcu.errors import GlowmcuError, InvalidModelError, OptionError, UnsupportedError
 from glowmcu.frontend.tensors import check_size, dtype_of
+from glowmcu.frontend.unsupported import KINDS, Reason
 from glowmcu.graph.graph import Value
 
 Dim = int | str | None
@@ -18,31 +20,43 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def bind_inputs(
-    graph: onnx.GraphProto, constants: Iterable[str], shapes: Shapes, notes: list[str]
-) -> tuple[Value, ...]:
-    """Return the graph's inputs with known shapes; note every assumption."""
+    graph: onnx.GraphProto,
+    constants: Iterable[str],
+    shapes: Shapes,
+    notes: list[str],
+    report: Callable[[GlowmcuError], None],
+) -> dict[str, Value | None]:
+    """Return the graph's inputs with known shapes, None where there is none; note assumptions."""
     skip = set(constants)
     inputs = [i for i in graph.input if i.name not in skip]
-    for item in inputs:
-        if not item.type.HasField("tensor_type"):
-            kind = item.type.WhichOneof("value") or "no type"
-            raise UnsupportedError(
-                f"input '{item.name}' is not a tensor ({kind.removesuffix('_type')})"
-            )
     zero_is_unknown = _zero_means_batch(graph)
     declared = {i.name: _dims(i, zero_is_unknown) for i in inputs}
     symbols = _bind_symbols(declared, shapes)
-    problems: list[Problem] = []
-    bound: list[Value] = []
+    bound: dict[str, Value | None] = {}
     for item in inputs:
-        dtype = dtype_of(item.type.tensor_type.elem_type, f"input '{item.name}'")
-        shape = _bind(item.name, declared[item.name], shapes, symbols, notes, problems)
-        if shape is not None:
+        bound[item.name] = None
+        try:
+            dtype = _element_type(item)
+            shape = _bind(item.name, declared[item.name], shapes, symbols, notes)
             check_size(shape, dtype, f"input '{item.name}'")
-            bound.append(Value(item.name, TensorType(dtype, shape)))
-    if problems:
-        raise InvalidModelError(problems)
-    return tuple(bound)
+        except OptionError:
+            raise
+        except GlowmcuError as error:
+            report(error)
+        else:
+            bound[item.name] = Value(item.name, TensorType(dtype, shape))
+    return bound
+
+
+def _element_type(item: onnx.ValueInfoProto) -> DType:
+    """Return the element type of an input; refuse what is not a tensor of numbers."""
+    if not item.type.HasField("tensor_type"):
+        kind = (item.type.WhichOneof("value") or "nothing").removesuffix("_type")
+        reason = KINDS.get(kind, Reason("", ""))
+        raise UnsupportedError(
+            f"input '{item.name}' is not a tensor ({kind})", why=reason.why, hint=reason.hint
+        )
+    return dtype_of(item.type.tensor_type.elem_type, f"input '{item.name}'")
 
 
 def _zero_means_batch(graph: onnx.GraphProto) -> bool:
@@ -106,20 +120,15 @@ def _bind(
     shapes: Shapes,
     symbols: dict[str, int],
     notes: list[str],
-    problems: list[Problem],
-) -> tuple[int, ...] | None:
+) -> tuple[int, ...]:
     given = shapes.get(name)
     if given is not None:
         _check_given(name, dims, given)
         return given
     if dims is None:
-        problems.append(
-            Problem(
-                f"input '{name}' has no shape",
-                hint=f"give one, as in --shape {name}=1,3,32,32",
-            )
+        raise InvalidModelError(
+            f"input '{name}' has no shape", hint=f"give one, as in --shape {name}=1,3,32,32"
         )
-        return None
     if dims and not isinstance(dims[0], int) and (dims[0] is None or dims[0] not in symbols):
         label = "dimension 0" if dims[0] is None else f"dimension '{dims[0]}'"
         notes.append(f"{label} of input '{name}' is taken as a batch of 1")
@@ -141,14 +150,11 @@ def _bind(
     )
     first = next((d for d, s in zip(dims, sizes, strict=True) if s is None and d), None)
     also = f", or the dimension alone: --shape {first}=32" if first else ""
-    problems.append(
-        Problem(
-            f"input '{name}' has unknown dimensions: {', '.join(unknown)}",
-            why="the C code is made for fixed sizes",
-            hint=f"give the shape, as in --shape NAME=1,3,32,32: --shape {name}={example}{also}",
-        )
+    raise InvalidModelError(
+        f"input '{name}' has unknown dimensions: {', '.join(unknown)}",
+        why="the C code is made for fixed sizes",
+        hint=f"give the shape, as in --shape NAME=1,3,32,32: --shape {name}={example}{also}",
     )
-    return None
 
 
 def _check_given(name: str, dims: list[Dim] | None, given: tuple[int, ...]) -> None:

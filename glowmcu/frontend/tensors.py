@@ -15,6 +15,7 @@ from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array
 from glowmcu.errors import InvalidModelError, UnsupportedError
 from glowmcu.frontend.read import Source
+from glowmcu.frontend.unsupported import KINDS, Reason
 
 LARGEST = (1 << 31) - 1
 """Bytes of the largest tensor: what an int32 index reaches."""
@@ -63,10 +64,10 @@ def dtype_of(code: int, what: str) -> DType:
     names: dict[int, str] = {v: k for k, v in _P.DataType.items()}
     if code not in names or code == _P.UNDEFINED:
         raise InvalidModelError(f"{what} has no valid element type (code {code})")
+    name = names[code].lower()
     supported = ", ".join(names[c].lower() for c in _DTYPES)
-    raise UnsupportedError(
-        f"{what} has element type {names[code].lower()}", hint=f"these are supported: {supported}"
-    )
+    reason = KINDS.get(name.rstrip("0123456789"), Reason("", f"these are supported: {supported}"))
+    raise UnsupportedError(f"{what} has element type {name}", why=reason.why, hint=reason.hint)
 
 
 def check_size(shape: tuple[int, ...], dtype: DType, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glowmcu.errors import DoesNotFitError
+from glowmcu.errors import Problem
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
 from glowmcu.memory.plan import MemoryPlan
@@ -12,10 +12,10 @@ _MOST_NAMED = 8
 _LONG = 60
 
 
-def check_ram(function: Function, layout: MemoryPlan, limit: int | None) -> None:
-    """Raise DoesNotFitError, with what is live at the peak, where the arena is above the limit."""
+def ram_problems(function: Function, layout: MemoryPlan, limit: int | None) -> tuple[Problem, ...]:
+    """Return the problem, with what is live at the peak, where the arena is above the limit."""
     if limit is None or layout.size <= limit:
-        return
+        return ()
     index, step = _peak(function, layout)
     live = sorted(
         (b for b, (first, last) in layout.lifetimes.items() if first <= index <= last and b.nbytes),
@@ -23,13 +23,14 @@ def check_ram(function: Function, layout: MemoryPlan, limit: int | None) -> None
     )
     named = [f"'{_short(b.name)}' {b.nbytes}" for b in live[:_MOST_NAMED]]
     named += [f"{len(live) - _MOST_NAMED} more"] if len(live) > _MOST_NAMED else []
-    raise DoesNotFitError(
+    problem = Problem(
         f"the smallest arena found has {layout.size} bytes, the limit is {limit}",
         where=f"the fullest moment is layer {index}, {_name(function, index, step)}",
         why=f"bytes live there: {', '.join(named)}",
         hint="raise --ram-limit, shrink the input or that layer, quantize to int8, or take the "
         "input in with --input rows",
     )
+    return (problem,)
 
 
 def _peak(function: Function, layout: MemoryPlan) -> tuple[int, int]:

@@ -9,10 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
 from glowmcu import onnx_backend
+from glowmcu.cli import main
 from glowmcu.errors import UnsupportedError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -68,9 +70,37 @@ def test_devices() -> None:
     assert not onnx_backend.supports_device("CUDA:0")
 
 
-@pytest.mark.parametrize("kind", ["sequence", "string"])
-def test_other_values_are_refused_by_a_sentence(kind: str) -> None:
-    names = {"sequence": "test_split_to_sequence_1", "string": "test_equal_string"}
-    case = next(c for c in cases() if c.name == names[kind])
-    with pytest.raises(UnsupportedError, match=kind):
-        onnx_support.compile_for(case.model, {})
+def test_other_values_are_refused_by_a_sentence() -> None:
+    """Every case with strings, sequences, optionals or maps says what it is and what to try."""
+    others = [c for c in cases() if not c.is_numeric]
+    assert len(others) > 50
+    for case in others:
+        (values, _), *_ = case.data
+        feeds = dict(zip(onnx_backend.inputs_of(case.model), values, strict=False))
+        try:
+            onnx_support.compile_for(case.model, feeds)
+        except UnsupportedError as error:
+            problem = error.problems[0]
+            assert any(k in problem.what for k in ("string", "sequence", "optional")), case.name
+            assert problem.why and problem.hint, case.name
+        else:  # what is optional or a sequence is not read
+            assert case.name.startswith("test_optional_has_element_empty"), case.name
+
+
+@pytest.mark.parametrize(
+    "name", ["test_split_to_sequence_1", "test_optional_get_element_sequence", "test_string_concat"]
+)
+def test_the_command_line_says_so_too(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = next(c for c in cases() if c.name == name)
+    path = tmp_path / "model.onnx"
+    onnx.save(case.model, str(path))
+    for command in (["compile", str(path), "-o", str(tmp_path / "out")], ["check", str(path)]):
+        with pytest.raises(SystemExit) as stop:
+            main(command)
+        assert stop.value.code == 1
+        printed = "".join(capsys.readouterr())
+        assert "try:" in printed and "Traceback" not in printed
+    with pytest.raises(UnsupportedError):
+        onnx_backend.run_model(case.model, case.data[0][0])

@@ -1,8 +1,10 @@
-"""Det: minors of small matrices; MelWeightMatrix: a constant; OptionalGetElement of a tensor."""
+"""Det: minors of small matrices; MelWeightMatrix: a constant; optional values that are tensors."""
 
 from __future__ import annotations
 
 import itertools
+
+import numpy as np
 
 from glowmcu.frontend.bodies.body import Body, body
 from glowmcu.ops.onnx_node import OnnxNode
@@ -51,3 +53,9 @@ def mel_weight_matrix(b: Body, node: OnnxNode) -> None:
 def optional_get_element(b: Body, node: OnnxNode) -> str:
     """Of a tensor: the tensor."""
     return b.input(0)
+
+
+@body("OptionalHasElement")
+def optional_has_element(b: Body, node: OnnxNode) -> str:
+    """Of a tensor: true; of nothing: false."""
+    return b("Identity", np.asarray(node.optional(0) is not None))

@@ -119,11 +119,18 @@ class Body:
         return name
 
     def function(self, results: tuple[str, ...]) -> onnx.FunctionProto:
-        """Return the body."""
-        outputs = []
-        for number, result in enumerate(results):
-            outputs.append(f"y{number}")
-            self._nodes.append(helper.make_node("Identity", [result], [outputs[-1]]))
+        """Return the body; a result made by a node of it is called what the caller calls it."""
+        made = {name for n in self._nodes if n.op_type != "Constant" for name in n.output}
+        called: dict[str, str] = {}
+        outputs = [f"y{number}" for number in range(len(results))]
+        for result, output in zip(results, outputs, strict=True):
+            if result not in made or result in called:
+                self._nodes.append(helper.make_node("Identity", [result], [output]))
+            else:
+                called[result] = output
+        for node in self._nodes:
+            for names in (node.input, node.output):
+                names[:] = [called.get(n, n) for n in names]
         return helper.make_function(
             INNER,
             self._node.op_type,
