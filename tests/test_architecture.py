@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
     ("commands",),
-    ("show", "demo", "model", "onnx_backend"),
+    ("show", "demo", "model", "onnx_backend", "survey"),
     ("driver",),
     ("verify",),
     ("emit",),
