@@ -126,7 +126,7 @@ def compile_imported(
     check_states(imported.graph, options.state)
     simple = graphs.run(imported.graph, GRAPH_PASSES)
     quantized = None
-    if options.quantize == "int8":
+    if options.quantize != "none":
         quantized = quantize.quantize_stage(
             simple,
             _calibration_samples(simple, calibration, options),

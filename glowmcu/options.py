@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ Specialize = Literal["none", "hot", "all"]
 Io = Literal["int8", "float"]
 Observer = Literal["minmax", "percentile", "entropy", "mse"]
 Schema = Literal["asymmetric", "symmetric", "symmetric-uint8", "power-of-two"]
+Precision = Literal["int8", "int16", "float"]
 Tool = Literal["equalization", "weight-clipping", "weight-rounding", "bias-correction"]
 
 
@@ -21,7 +22,8 @@ class Options:
 
     name         prefix of files and C symbols; "" takes the model's file name
     target       a name from `glowmcu targets`
-    quantize     none: keep the model's types; int8: quantize with calibration data
+    quantize     none: keep the model's types; int8: quantize with calibration data; int16: with
+                 activations of 16 bits; mixed: int8, and int16 or float where max_drop needs it
     shapes       input or dimension name -> shape; `{"x": (1, 3, 32, 32)}` or `{"time": (100,)}`
     fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
     state        input name -> output name; the network keeps the value from one call to the next,
@@ -42,11 +44,15 @@ class Options:
     per_tensor   one scale for the weights of a layer instead of one for each output channel
     tools        what is done against the loss of accuracy
     keep_float   layers that stay float, by ONNX node or tensor; * and ? as in file names
+    keep_int16   layers whose activations are int16, named in the same way
+    max_drop     what mixed precision may lose: "0.5%" of the samples, or "40dB", the least ratio of
+                 signal to error at the outputs; None: 0.5%
+    labels       class of every calibration sample: a .npy, .npz or text file, or a sequence
     """
 
     name: str = ""
     target: str = "host"
-    quantize: Literal["none", "int8"] = "none"
+    quantize: Literal["none", "int8", "int16", "mixed"] = "none"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     fix_inputs: Mapping[str, float | int] = field(default_factory=dict)
     state: Mapping[str, str] = field(default_factory=dict)
@@ -65,3 +71,6 @@ class Options:
     per_tensor: bool = False
     tools: tuple[Tool, ...] = ("equalization", "weight-rounding", "bias-correction")
     keep_float: tuple[str, ...] = ()
+    keep_int16: tuple[str, ...] = ()
+    max_drop: str | None = None
+    labels: str | Path | Sequence[int] | None = None

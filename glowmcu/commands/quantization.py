@@ -34,10 +34,11 @@ def quantization_options() -> list[Callable[[Any], Any]]:
     return [
         click.option(
             "--quantize",
-            type=click.Choice(["none", "int8"]),
+            type=click.Choice(["none", "int8", "int16", "mixed"]),
             default="none",
             show_default=True,
-            help="int8: quantize a float model, with --calibration.",
+            help="Quantize a float model, with --calibration: int8; int16 for the activations;"
+            " mixed: int8, and more bits for the layers that --max-drop needs them for.",
         ),
         click.option(
             "--calibration",
@@ -88,6 +89,25 @@ def quantization_options() -> list[Callable[[Any], Any]]:
             metavar="NAME",
             help="Leave a layer in float, by ONNX node or tensor; * and ? match. Repeatable.",
         ),
+        click.option(
+            "--keep-int16",
+            multiple=True,
+            metavar="NAME",
+            help="Give a layer int16 activations, named in the same way. Repeatable.",
+        ),
+        click.option(
+            "--max-drop",
+            metavar="0.5%|40dB",
+            help="What --quantize mixed may lose: points of accuracy (with --labels, else of"
+            " agreement with the float class), or the least signal/error of the outputs.  [0.5%]",
+        ),
+        click.option(
+            "--labels",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Class of every calibration sample: .npy, .npz or text. An array 'y' beside the"
+            " inputs in --calibration does as well.",
+        ),
     ]
 
 
@@ -103,4 +123,7 @@ def with_quantization(options: Options, values: dict[str, Any]) -> Options:
         per_tensor=values["per_tensor"],
         tools=values["tools"],
         keep_float=tuple(values["keep_float"]),
+        keep_int16=tuple(values["keep_int16"]),
+        max_drop=values["max_drop"],
+        labels=values["labels"],
     )

@@ -43,7 +43,8 @@ def quantize(
     from glowmcu.quantize import save_profile as save
     from glowmcu.quantize.write import save_onnx
 
-    compilation = compile_from({**values, "quantize": "int8"}, model)
+    precision = "int8" if values["quantize"] == "none" else values["quantize"]
+    compilation = compile_from({**values, "quantize": precision}, model)
     found = compilation.quantized
     assert found is not None
     if save_profile is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array, Quant
 from glowmcu.graph.graph import Graph, Node, Value
 from glowmcu.ops.concat import Concat
@@ -20,19 +21,22 @@ from glowmcu.quantize.calibrate import is_real
 from glowmcu.quantize.ranges import Range
 
 _UNIT = Quant.per_tensor(1 / 256, -128)
-_FIXED = {"sigmoid": _UNIT, "tanh": Quant.per_tensor(1 / 128, 0)}
+_FIXED = {"softmax": _UNIT, "sigmoid": _UNIT, "tanh": Quant.per_tensor(1 / 128, 0)}
 _LEAST_SCALE = 2.0**-100
 
 
 def assign(
-    graph: Graph, ranges: Mapping[Value, Range], schema: Schema = "asymmetric"
+    graph: Graph,
+    ranges: Mapping[Value, Range],
+    schema: Schema = "asymmetric",
+    dtype: DType = dtypes.I8,
 ) -> dict[Value, Quant]:
-    """Return the int8 quantization of every value with a range.
+    """Return the quantization of every value with a range, for storing it as int8 or int16.
 
     Values that are moved, not computed, share one; softmax, sigmoid and tanh have the ones that
     their results fill.
     """
-    fixed = {v: q for v in ranges if (q := _fixed(v, schema)) is not None}
+    fixed = {v: q for v in ranges if (q := _fixed(v, schema, dtype)) is not None}
     root: dict[Value, Value] = {}
 
     def find(value: Value) -> Value:
@@ -41,7 +45,7 @@ def assign(
         return value
 
     for node in graph.nodes():
-        sources = _shared(node)
+        sources = shared_sources(node)
         group = [v for v in (*sources, *node.outputs) if v in ranges]
         if len(sources) > 1 and any(find(v) in fixed for v in group):
             continue
@@ -53,10 +57,12 @@ def assign(
     for value, span in ranges.items():
         key = find(value)
         spans[key] = spans[key].union(span) if key in spans else span
-    return {v: fixed.get(find(v)) or activation_quant(spans[find(v)], schema) for v in ranges}
+    return {
+        v: fixed.get(find(v)) or activation_quant(spans[find(v)], schema, dtype) for v in ranges
+    }
 
 
-def _shared(node: Node) -> tuple[Value, ...]:
+def shared_sources(node: Node) -> tuple[Value, ...]:
     """Return the inputs whose quantization the node's output shares."""
     op = node.op
     if isinstance(op, Concat) or chooses(node):
@@ -75,37 +81,39 @@ def only_moves(node: Node) -> bool:
     return moves_data(node) and not (isinstance(node.op, Pad) and math.isinf(node.op.value))
 
 
-def _fixed(value: Value, schema: Schema) -> Quant | None:
+def _fixed(value: Value, schema: Schema, dtype: DType) -> Quant | None:
     """Return the quantization of results whose range is known."""
-    found = _known(value)
-    if found is None or schema in ("asymmetric", "symmetric-uint8"):
+    found = _FIXED.get(_known(value))
+    if found is None or (dtype == dtypes.I8 and schema in ("asymmetric", "symmetric-uint8")):
         return found
-    return Quant.per_tensor(1 / 128, 0)
+    return Quant.per_tensor(-1 / dtype.low, 0)
 
 
-def _known(value: Value) -> Quant | None:
+def _known(value: Value) -> str:
+    """Return the name of the function whose result a value is, "" where it has no fixed range."""
     op = None if value.producer is None else value.producer.op
     if isinstance(op, Softmax) and not op.log:
-        return _UNIT
-    if isinstance(op, Elementwise) and op.clamp is None:
-        return _FIXED.get(op.fn)
-    return None
+        return "softmax"
+    return op.fn if isinstance(op, Elementwise) and op.clamp is None else ""
 
 
-def activation_quant(span: Range, schema: Schema = "asymmetric") -> Quant:
-    """Return the int8 quantization of a range; zero is represented exactly."""
+def activation_quant(span: Range, schema: Schema = "asymmetric", dtype: DType = dtypes.I8) -> Quant:
+    """Return the quantization of a range as int8 or int16; zero is represented exactly.
+
+    That of int16 is symmetric whatever the schema, as there are bits enough.
+    """
     low, high = min(span.low, 0.0), max(span.high, 0.0)
-    signed = dtypes.I8
-    if schema == "asymmetric" or (schema == "symmetric-uint8" and low == 0.0):
+    wide = dtype != dtypes.I8
+    if not wide and (schema == "asymmetric" or (schema == "symmetric-uint8" and low == 0.0)):
         scale = float(np.float32((high - low) / 255))
-        zero = 0 if scale < _LEAST_SCALE else round(signed.low - low / scale)
+        zero = 0 if scale < _LEAST_SCALE else round(dtype.low - low / scale)
     else:
-        scale, zero = float(np.float32(max(high / signed.high, low / signed.low))), 0
+        scale, zero = float(np.float32(max(high / dtype.high, low / dtype.low))), 0
     if scale < _LEAST_SCALE:
         return Quant.per_tensor(1.0, 0)
     if schema == "power-of-two":
         scale = 2.0 ** math.ceil(math.log2(scale))
-    return Quant.per_tensor(scale, min(max(zero, signed.low), signed.high))
+    return Quant.per_tensor(scale, min(max(zero, dtype.low), dtype.high))
 
 
 def weight_quant(weights: Array, axis: int | None, floor: Array, schema: Schema) -> Quant:
@@ -125,11 +133,12 @@ def symmetric_scales(scale: Array, axis: int | None, floor: Array, schema: Schem
     return Quant(scales, (0,) * len(scales), axis)
 
 
-def bias_floor(bias: Array | None, x: Quant, channels: int) -> Array:
-    """Return the weight scales below which the bias would need more than 24 bits.
+def bias_floor(bias: Array | None, x: Quant, channels: int, dtype: DType = dtypes.I8) -> Array:
+    """Return the weight scales below which the bias would need more than 24 bits, int16: 30.
 
     Channels of (nearly) zero weights would else have a bias that overflows the accumulator.
     """
     if bias is None:
         return np.zeros(channels)
-    return np.abs(bias.astype(np.float64)) / (x.scale[0] * 2.0**24)
+    most = 2.0 ** (24 if dtype == dtypes.I8 else 30)
+    return np.abs(bias.astype(np.float64)) / (x.scale[0] * most)

@@ -81,10 +81,10 @@ class Fitter:
                 result.append(array)
         self.arrays.update(zip(node.outputs, results, strict=True))
 
-    def fit(self, node: Node, x: Value, quant: Quant) -> tuple[Value, Value | None] | None:
+    def fit(self, node: Node, x: Value, type_: TensorType) -> tuple[Value, Value | None] | None:
         """Return int8 weights and a real bias for a layer that will read x instead of its input.
 
-        `quant` is the quantization of x's integers. None where the layer is not of a kind, or of a
+        `type_` is that of the integers behind x. None where the layer is not of a kind, or of a
         size, that is fitted.
         """
         source, weights, *rest = node.inputs
@@ -100,15 +100,16 @@ class Fitter:
         bias = rest[0].data if rest and rest[0] is not None else None
         real = weights.data.reshape(groups, weights.shape[0] // groups, -1).astype(np.float64)
         moments = after.transpose(0, 2, 1) @ after / after.shape[1]
-        floor = bias_floor(bias, quant, weights.shape[CHANNEL_AXIS])
+        assert type_.quant is not None
+        floor = bias_floor(bias, type_.quant, weights.shape[CHANNEL_AXIS], type_.dtype)
         found = self._scales(real, moments, floor)
         scale = _broadcast(found, real.shape)
         if "weight-rounding" in self.settings.tools:
             stored = round_by_output(real / scale, moments)
         else:
             stored = np.clip(np.rint(real / scale), -127, 127)
-        type_ = TensorType(dtypes.I8, weights.shape, found)
-        integers = constant(weights.name, stored.reshape(weights.shape).astype(np.int8), type_)
+        small = TensorType(dtypes.I8, weights.shape, found)
+        integers = constant(weights.name, stored.reshape(weights.shape).astype(np.int8), small)
         old = rest[0] if rest else None
         if "bias-correction" not in self.settings.tools:
             return integers, old

@@ -3,16 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from glowmcu.core.types import Array
 from glowmcu.graph.graph import Graph
 from glowmcu.quantize.assign import assign
 from glowmcu.quantize.calibrate import Progress
 from glowmcu.quantize.fit import Fitter
+from glowmcu.quantize.precision import Plan, named_plan
 from glowmcu.quantize.profile import Profile, measure
 from glowmcu.quantize.ranges import CHOOSERS
 from glowmcu.quantize.realize import realize
 from glowmcu.quantize.settings import Settings
+from glowmcu.quantize.storage import WIDTHS, Formats
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """A float network with the scales of its values, to be quantized in one or several ways.
+
+    real     the network, its channels equalized; plans are of its nodes
+    samples  typical inputs; without them weights are rounded to the nearest
+    """
+
+    real: Graph
+    formats: Formats
+    settings: Settings
+    samples: Sequence[Mapping[str, Array]]
+
+    @staticmethod
+    def of(
+        graph: Graph,
+        samples: Sequence[Mapping[str, Array]],
+        settings: Settings,
+        profile: Profile,
+    ) -> Quantizer:
+        """Find the scales of a float network's values from its profile."""
+        real = profile.equalized(graph)
+        observed = profile.of(real)
+        choose = CHOOSERS[settings.observer]
+        ranges = {v: choose(o.histogram) for v, o in observed.items()}
+        formats = {d: assign(real, ranges, settings.schema, d) for d in WIDTHS.values()}
+        return Quantizer(real, formats, settings, samples)
+
+    def quantize(self, plan: Plan) -> Graph:
+        """Return the network with Quantize/Dequantize pairs for the precision of every node."""
+        fitter = Fitter(self.real, self.samples, self.settings) if self.samples else None
+        return realize(self.real, self.formats, self.settings, plan, fitter)
 
 
 def quantize(
@@ -32,10 +69,5 @@ def quantize(
     """
     settings = settings or Settings()
     profile = profile or measure(graph, samples, settings, progress)
-    real = profile.equalized(graph)
-    observed = profile.of(real)
-    choose = CHOOSERS[settings.observer]
-    ranges = {v: choose(o.histogram) for v, o in observed.items()}
-    quants = assign(real, ranges, settings.schema)
-    fitter = Fitter(real, samples, settings) if samples else None
-    return realize(real, quants, settings, fitter)
+    quantizer = Quantizer.of(graph, samples, settings, profile)
+    return quantizer.quantize(named_plan(quantizer.real, settings))
