@@ -16,6 +16,7 @@ from glowmcu.emit.golden import Golden
 from glowmcu.emit.names import check_model_name, model_name
 from glowmcu.emit.unit import CodeUnit, ModelInfo
 from glowmcu.errors import DoesNotFitError, OptionError, Problem
+from glowmcu.frontend.labels import labels_beside, load_labels
 from glowmcu.frontend.samples import Samples, load_samples
 from glowmcu.graph import printer as graph_printer
 from glowmcu.graph.graph import Graph
@@ -106,6 +107,7 @@ def compile_network(
     """
     trace = trace or Trace()
     _check_names(trace, options)
+    quantize.check_options(options)
     progress("importing")
     imported = frontend.load(model, options.shapes, options.fix_inputs)
     return compile_imported(imported, options, calibration, trace, progress)
@@ -125,24 +127,23 @@ def compile_imported(
     graphs = Runner(verify_graph, graph_printer.dump, lambda g: len(g.nodes()), trace)
     check_states(imported.graph, options.state)
     simple = graphs.run(imported.graph, GRAPH_PASSES)
+    options = replace(options, name=name)
+
+    def run_passes(graph: Graph) -> Graph:
+        return graphs.run(graph, GRAPH_PASSES)
+
     quantized = None
     if options.quantize != "none":
-        quantized = quantize.quantize_stage(
+        quantized = quantize.Stage(
+            options, run_passes, lambda g: _cost(g, options, run_passes), progress
+        ).run(
             simple,
             _calibration_samples(simple, calibration, options),
-            options,
-            lambda g: graphs.run(g, GRAPH_PASSES),
-            progress,
+            _calibration_labels(simple, calibration, options),
         )
-    found = quantized.graph if quantized else simple
-    graph = match_states(found, options.state)
-    if graph is not found:
-        graph = graphs.run(graph, GRAPH_PASSES)
-    check_states(graph, options.state)
-
     progress("lowering")
-    lowered = lower(graph, schedule(graph), name, options.state)
-    notes = (*imported.notes, *islands(graph))
+    graph, lowered = _lowered(quantized.graph if quantized else simple, options, run_passes)
+    notes = (*imported.notes, *(quantized.notes() if quantized else ()), *islands(graph))
     info = ModelInfo(
         imported.name,
         imported.sha256,
@@ -151,7 +152,7 @@ def compile_imported(
         imported.opset,
         quantized.record() if quantized else None,
     )
-    function, layout, unit = generate(lowered, replace(options, name=name), info, trace, progress)
+    function, layout, unit = generate(lowered, options, info, trace, progress)
     compilation = Compilation(
         imported.model,
         imported.graph,
@@ -170,9 +171,33 @@ def compile_imported(
     return compilation
 
 
+def _lowered(
+    graph: Graph, options: Options, run_passes: Callable[[Graph], Graph]
+) -> tuple[Graph, Function]:
+    """Return the final graph, its states of one type at both ends, and its instructions."""
+    matched = match_states(graph, options.state)
+    if matched is not graph:
+        matched = run_passes(matched)
+    check_states(matched, options.state)
+    return matched, lower(matched, schedule(matched), options.name, options.state)
+
+
+def _cost(graph: Graph, options: Options, run_passes: Callable[[Graph], Graph]) -> quantize.Cost:
+    """Return what a network costs, whatever it is allowed to."""
+    unlimited = replace(options, ram_limit=None, flash_limit=None)
+    _, lowered = _lowered(graph, unlimited, run_passes)
+    report = generate(lowered, unlimited, ModelInfo())[2].report
+    cycles = [layer["cycles_estimate"] for layer in report["layers"]]
+    return quantize.Cost(
+        report["arena_bytes"],
+        report["weights_bytes"] + report["code_bytes_estimate"],
+        None if None in cycles else sum(cycles),
+    )
+
+
 def _with_self_test(compilation: Compilation, expected: Golden) -> Compilation:
     """Return a compilation whose C has a self-test."""
-    options = replace(compilation.options, name=compilation.unit.name)
+    options = compilation.options
     found = generate(compilation.lowered, options, compilation.info, golden=expected)
     function, layout, unit = found
     return replace(compilation, function=function, plan=layout, unit=unit)
@@ -223,6 +248,16 @@ def _calibration_samples(
         return None
     given = [v for v in graph.inputs if v.name not in options.state]
     return streamed(graph, load_samples(calibration, given), options.state)
+
+
+def _calibration_labels(
+    graph: Graph, calibration: Samples | None, options: Options
+) -> Array | None:
+    if options.quantize != "mixed":
+        return None
+    if options.labels is not None:
+        return load_labels(options.labels)
+    return None if calibration is None else labels_beside(calibration, graph.inputs)
 
 
 def _check_names(trace: Trace, options: Options) -> None:

@@ -32,12 +32,13 @@ from glowmcu.commands.model import compile_from, model_options, out
 def quantize(
     model: Path, output: Path | None, save_profile: Path | None, explain: bool, **values: Any
 ) -> None:
-    """Quantize a float MODEL to int8 with typical inputs.
+    """Quantize a float MODEL with typical inputs: to int8, int16 or a mixture.
 
     \b
     glowmcu quantize kws.onnx --calibration samples.npz -o kws_int8.onnx
     glowmcu quantize kws.onnx --calibration samples.npz --save-profile kws.json
     glowmcu quantize kws.onnx --profile kws.json --observer mse --explain
+    glowmcu quantize kws.onnx --calibration samples.npz --quantize mixed --max-drop 0.5%
     """
     from glowmcu import show
     from glowmcu.quantize import save_profile as save
@@ -53,6 +54,10 @@ def quantize(
         save_onnx(found.graph, output)
     if values["quiet"]:
         return
+    if found.mixed is not None:
+        show.table(out, "precision", tradeoff_rows(found.mixed.rows))
+        if found.mixed.raised:
+            show.table(out, "raised layers", (("layer", "precision"), list(found.mixed.raised)))
     if explain and found.errors:
         show.table(out, "error of every value against float", error_rows(found.errors))
     report = compilation.unit.report
@@ -63,6 +68,29 @@ def quantize(
     written = [str(path) for path in (output, save_profile) if path is not None]
     if written:
         out.print("written: " + ", ".join(written), markup=False)
+
+
+def tradeoff_rows(rows: Sequence[Any]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Return the table of what each precision loses and costs."""
+
+    def share(value: float | None) -> str:
+        return "" if value is None else f"{value:.2%}"
+
+    def cells(row: Any) -> Sequence[str]:
+        quality, cost = row.quality, row.cost
+        return (
+            row.precision,
+            share(quality.accuracy),
+            share(quality.agreement),
+            "exact" if math.isinf(quality.sqnr) else f"{quality.sqnr:.1f} dB",
+            f"{row.price:.2f}",
+            "" if cost.cycles is None else f"{cost.cycles:,.0f}",
+            f"{cost.ram:,}",
+            f"{cost.flash:,}",
+        )
+
+    heads = ("precision", "accuracy", "same class", "signal/error", "work", "cycles")
+    return (*heads, "RAM", "flash"), [cells(row) for row in rows]
 
 
 def error_rows(errors: Sequence[Any]) -> tuple[Sequence[str], list[Sequence[str]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import rewrite
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.quant import Dequantize, Quantize, StayReal
-from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR
+from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR, operations
 from glowmcu.passes.match import Uses, made_by, make, real_data, single
 from glowmcu.passes.qdq import saturates
 
@@ -148,15 +147,8 @@ def _sentence(group: list[Node]) -> str:
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     where = f"'{group[0].name}'" + (f" to '{group[-1].name}'" if len(group) > 1 else "")
     count = "1 operator computes" if len(group) == 1 else f"{len(group)} operators compute"
-    cost = sum(_operations(node) for node in group)
+    cost = sum(operations(node) for node in group)
     return f"{count} in float at {where} ({shown}), {cost:,} operations: {why}."
-
-
-def _operations(node: Node) -> int:
-    """Return how many multiplications a layer does, how many results another operator has."""
-    weights = node.inputs[1] if isinstance(node.op, LINEAR) else None
-    each = 1 if weights is None else math.prod(weights.shape[1:])
-    return sum(type_.numel for type_ in node.types) * each
 
 
 def _operator(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,13 @@ from glowmcu.passes.match import (
 LINEAR = (Conv2D, ConvTranspose2D, Dense)
 CHANNEL_AXIS = 0
 """The axis of the weights that counts output channels, in all linear layers."""
+
+
+def operations(node: Node) -> int:
+    """Return how many multiplications a layer does, how many results another operator has."""
+    weights = node.inputs[1] if isinstance(node.op, LINEAR) else None
+    each = 1 if weights is None else math.prod(weights.shape[1:])
+    return sum(type_.numel for type_ in node.types) * each
 
 
 def matmul_to_dense(graph: Graph) -> Graph:

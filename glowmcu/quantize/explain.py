@@ -39,7 +39,7 @@ def layer_errors(real: Graph, quantized: Graph, samples: Sequence[Sample]) -> li
     noise: dict[Value, float] = {}
     for sample in samples:
         expected = evaluate_all(real, sample)
-        got = evaluate_all(quantized, _stored(quantized, sample))
+        got = evaluate_all(quantized, stored_sample(quantized, sample))
         for value, array in got.items():
             other = names.get(value.name)
             if value.is_constant or other is None or other.shape != value.shape:
@@ -53,7 +53,8 @@ def layer_errors(real: Graph, quantized: Graph, samples: Sequence[Sample]) -> li
     return [_error(value, signal[value], noise[value]) for value in signal]
 
 
-def _stored(graph: Graph, sample: Sample) -> dict[str, Array]:
+def stored_sample(graph: Graph, sample: Sample) -> dict[str, Array]:
+    """Return a sample as the network takes it: stored integers where its inputs are quantized."""
     return {
         v.name: quantize(sample[v.name], v.type.quant, v.type.dtype)
         if v.type.quant
