@@ -105,8 +105,8 @@ def quantization_options() -> list[Callable[[Any], Any]]:
             "--labels",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Class of every calibration sample: .npy, .npz or text. An array 'y' beside the"
-            " inputs in --calibration does as well.",
+            help="Class of every calibration sample: .npy, .npz or text. An array 'y' or 'label'"
+            " beside the inputs in --calibration does as well.",
         ),
     ]
 

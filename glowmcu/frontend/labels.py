@@ -11,11 +11,11 @@ from glowmcu.core.types import Array
 from glowmcu.errors import InvalidModelError
 from glowmcu.frontend.samples import Input, Samples
 
-_BESIDE = "y"
+_NAMES = ("y", "label", "labels")
 
 
 def load_labels(source: str | Path | Sequence[int] | Array) -> Array:
-    """Return labels from a .npy, an .npz with one array or one named 'y', a text file, numbers."""
+    """Return labels from a .npy, an .npz with one array or one named 'y', text, or numbers."""
     if not isinstance(source, str | Path):
         return np.asarray(source)
     path = Path(source)
@@ -25,9 +25,9 @@ def load_labels(source: str | Path | Sequence[int] | Array) -> Array:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return loaded
-        names = [_BESIDE] if _BESIDE in loaded.files else loaded.files
+        names = [n for n in _NAMES if n in loaded.files] or loaded.files
         if len(names) != 1:
-            raise ValueError(f"it has the arrays {', '.join(names) or 'of nothing'}, none is 'y'")
+            raise ValueError(f"which of its {len(names)} arrays they are cannot be told")
         return np.asarray(loaded[names[0]])
     except (OSError, ValueError, EOFError) as error:
         raise InvalidModelError(
@@ -38,18 +38,15 @@ def load_labels(source: str | Path | Sequence[int] | Array) -> Array:
 
 
 def labels_beside(source: Samples, inputs: Sequence[Input]) -> Array | None:
-    """Return the array 'y' beside the inputs in a dict or .npz of samples, None if there is none.
+    """Return the array 'y' or 'label' beside the inputs in a dict or .npz of samples, if any.
 
     It must hold integers, one or more for each sample, and be no input itself.
     """
-    if any(i.name == _BESIDE for i in inputs):
-        return None
-    found = None
+    arrays: Mapping[str, Array] = {}
     if isinstance(source, Mapping):
-        found = source.get(_BESIDE)
+        arrays = source
     elif isinstance(source, str | Path) and Path(source).suffix == ".npz":
-        loaded = np.load(source, allow_pickle=False)
-        found = loaded[_BESIDE] if _BESIDE in loaded.files else None
-    if found is None or np.asarray(found).dtype.kind not in "iu" or np.asarray(found).ndim < 1:
-        return None
-    return np.asarray(found)
+        arrays = np.load(source, allow_pickle=False)
+    names = [n for n in _NAMES if n in arrays and all(n != i.name for i in inputs)]
+    found = np.asarray(arrays[names[0]]) if names else None
+    return found if found is not None and found.dtype.kind in "iu" and found.ndim else None

@@ -59,17 +59,19 @@ class Judge:
 
     real    the float network's outputs, an array a sample each
     labels  the class of every sample
+    tells   the only output tells a class, by its largest element
     """
 
     goal: Goal
     real: tuple[Array, ...]
     labels: Array | None
+    tells: bool
 
     @staticmethod
     def of(goal: Goal, graph: Graph, real: Sequence[Array], labels: Array | None) -> Judge:
         """Check that classes can be told where the goal needs them."""
-        by_class = goal.share is not None or labels is not None
-        if by_class and (len(graph.outputs) != 1 or graph.outputs[0].type.numel < 2):
+        tells = len(graph.outputs) == 1 and graph.outputs[0].shape[-1:] > (1,)
+        if not tells and (goal.share is not None or labels is not None):
             kinds = ", ".join(f"'{n}'" for n in graph.output_names)
             raise OptionError(
                 f"the network's outputs ({kinds}) do not tell a class",
@@ -78,7 +80,7 @@ class Judge:
             )
         if labels is not None:
             labels = _checked(labels, graph.outputs[0].shape, len(real))
-        return Judge(goal, tuple(real), labels)
+        return Judge(goal, tuple(real), labels, tells)
 
     def quality(self, outputs: Sequence[Array]) -> Quality:
         """Return how good these outputs are, an array a sample each."""
@@ -88,7 +90,7 @@ class Judge:
             for a, b in zip(self.real, outputs, strict=True)
         )
         ratio = math.inf if noise == 0 else 10 * math.log10(max(signal, 1e-300) / noise)
-        if self.goal.share is None and self.labels is None:
+        if not self.tells:
             return Quality(None, None, ratio)
         got, wanted = _classes(outputs), _classes(self.real)
         right = None if self.labels is None else float((got == self.labels).mean())
