@@ -25,6 +25,7 @@ from glowmcu.instr import printer as function_printer
 from glowmcu.instr.function import Function
 from glowmcu.instr.verify import verify as verify_function
 from glowmcu.lowering.lower import lower
+from glowmcu.lowering.outside import leave_tensors_outside
 from glowmcu.lowering.schedule import schedule
 from glowmcu.lowering.select import select_kernels
 from glowmcu.lowering.stack import stack_maps
@@ -87,8 +88,13 @@ def function_passes(options: Options) -> tuple[Pass[Function], ...]:
         """Choose a kernel for every instruction and give it its scratch."""
         return select_kernels(function, machine, options.optimize)
 
+    def tensors_of_the_caller(function: Function) -> Function:
+        """Leave inputs and outputs in the caller's memory."""
+        return leave_tensors_outside(function, inputs=options.input == "whole")
+
+    outside = (as_pass(tensors_of_the_caller, required=True),) if options.caller_io else ()
     early = (as_pass(stack_maps), as_pass(conditions_first))
-    chosen = (*early, as_pass(choose_kernels, required=True))
+    chosen = (*outside, *early, as_pass(choose_kernels, required=True))
     return (*chosen, *memory_passes(machine, options), as_pass(guard_choices))
 
 

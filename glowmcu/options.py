@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
+
+from glowmcu.errors import OptionError
 
 Optimize = Literal["speed", "balanced", "size"]
 Specialize = Literal["none", "hot", "all"]
@@ -37,7 +39,8 @@ class Options:
     self_test    add a self-test: a sample with what every layer must make of it
     ram_limit    bytes of arena that must not be exceeded; None: no limit
     flash_limit  bytes of weights that must not be exceeded; None: no limit
-    io           quantized inputs and outputs are int8, or stay float
+    io           words with commas between: int8 or float for the inputs and outputs of a network
+                 that is quantized, caller where they stay in the caller's memory
     profile      file that `glowmcu quantize --save-profile` wrote, instead of calibration data
     observer     how the range of an activation is found: all of it, or with outliers clipped
     schema       which scales and zero points activations may have
@@ -64,7 +67,7 @@ class Options:
     self_test: bool = False
     ram_limit: int | None = None
     flash_limit: int | None = None
-    io: Io = "int8"
+    io: str = "int8"
     profile: str | Path | None = None
     observer: Observer = "minmax"
     schema: Schema = "asymmetric"
@@ -74,3 +77,28 @@ class Options:
     keep_int16: tuple[str, ...] = ()
     max_drop: str | None = None
     labels: str | Path | Sequence[int] | None = None
+
+    @property
+    def stored_io(self) -> Io:
+        """How inputs and outputs of a quantized network are stored."""
+        return "float" if "float" in io_words(self.io) else "int8"
+
+    @property
+    def caller_io(self) -> bool:
+        """Tell whether inputs and outputs stay in the caller's memory."""
+        return "caller" in io_words(self.io)
+
+
+def io_words(text: str) -> tuple[str, ...]:
+    """Return the words of --io; raise OptionError for one that does not exist or two that clash."""
+    known = (*get_args(Io), "caller")
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if word not in known:
+            raise OptionError(
+                f"--io {text}: there is no '{word}'",
+                hint=f"one of {', '.join(known)}, or two of them as in --io float,caller",
+            )
+    if {"int8", "float"} <= set(words):
+        raise OptionError(f"--io {text}: inputs and outputs are either int8 or float")
+    return words

@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 import click
 
-from glowmcu.options import Io, Observer, Options, Schema, Tool
+from glowmcu.errors import OptionError
+from glowmcu.options import Observer, Options, Schema, Tool, io_words
 
 
 class Tools(click.ParamType[Any]):
@@ -27,6 +28,19 @@ class Tools(click.ParamType[Any]):
             if name not in known:
                 self.fail(f"'{name}' is none of {', '.join(known)}, none", param, ctx)
         return tuple(tool for tool in known if tool in names)
+
+
+class Words(click.ParamType[Any]):
+    """The words of --io."""
+
+    name = "int8|float|caller,…"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Check --io."""
+        try:
+            return ",".join(io_words(str(value)))
+        except OptionError as error:
+            self.fail(str(error), param, ctx)
 
 
 def quantization_options() -> list[Callable[[Any], Any]]:
@@ -54,10 +68,11 @@ def quantization_options() -> list[Callable[[Any], Any]]:
         ),
         click.option(
             "--io",
-            type=click.Choice(get_args(Io)),
+            type=Words(),
             default="int8",
             show_default=True,
-            help="Type of inputs and outputs of a model that is quantized.",
+            help="Inputs and outputs of a model that is quantized: int8 or float. caller: they stay"
+            " in the caller's memory, outside the arena, as in --io float,caller.",
         ),
         click.option(
             "--observer",

@@ -7,23 +7,23 @@ from dataclasses import replace
 
 from glowmcu.emit import literals
 from glowmcu.emit.chain import striped_layer
-from glowmcu.emit.unit import Plan
-from glowmcu.emit.view import Assembler, Code, LayerView, Place, Render, address
+from glowmcu.emit.memory import Memory
+from glowmcu.emit.view import Assembler, Code, LayerView, Place, Render
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
 
 
 def assemble(
-    function: Function, name: str, plan: Plan, chosen: frozenset[Place], render: Render
+    function: Function, name: str, memory: Memory, chosen: frozenset[Place], render: Render
 ) -> Code:
     """Return the C records of a function; the chosen layers get constant parameters."""
-    state = Assembler(name, plan, render, chosen)
+    state = Assembler(name, memory, render, chosen)
     layers = tuple(
         _guarded(
             striped_layer(state, index, instruction)
             if isinstance(instruction, Striped)
             else state.layer(index, instruction),
-            plan,
+            memory,
         )
         for index, instruction in enumerate(function.instructions)
     )
@@ -37,12 +37,12 @@ def assemble(
     )
 
 
-def _guarded(layer: LayerView, plan: Plan) -> LayerView:
+def _guarded(layer: LayerView, memory: Memory) -> LayerView:
     """Return a layer whose call is made under the condition of its guard."""
     guard = layer.instruction.guard
     if guard is None or not layer.call:
         return layer
-    condition = f"*(const uint8_t *)AT({address(guard.condition, plan)})"
+    condition = f"*(const uint8_t *){memory.pointer(guard.condition)}"
     name, arguments = layer.call.strip().removesuffix(");").split("(", 1)
     call = literals.call(name, tuple(re.split(r",\s+", arguments)), 8)
     sign = "" if guard.when else "!"

@@ -15,7 +15,6 @@ from glowmcu.emit.view import (
     Assembler,
     FunctionView,
     LayerView,
-    address,
     arguments,
     results,
     shape_text,
@@ -30,17 +29,18 @@ def striped_layer(state: Assembler, index: int, striped: Striped) -> LayerView:
     """Return the call of a chain; its function, tables and constants are added to the lists."""
     assert striped.kernel is not None
     function = f"{state.name}_chain{index}"
-    text = _Chain(state, index, striped).text(function)
+    chain = _Chain(state, index, striped)
+    text = chain.text(function)
     state.functions[function] = FunctionView(function, text, striped.kernel.symbol)
     state.includes.setdefault("gm_rows.h")
     return LayerView(
         index,
         literals.block(_comment(index, striped), 4),
-        f"    {function}(arena);",
+        literals.call(function, chain.passed()),
         striped,
         striped.kernel,
         function,
-        results(striped, state.plan),
+        results(striped, state.memory),
     )
 
 
@@ -53,6 +53,7 @@ class _Chain:
     striped: Striped
     tables: dict[Buffer, str] = field(default_factory=dict)
     places: list[int] = field(default_factory=list)
+    outside: dict[str, Buffer] = field(default_factory=dict)
 
     def text(self, function: str) -> str:
         """Return the table of tensors and the function."""
@@ -66,22 +67,24 @@ class _Chain:
         pointers = max((w.kernel for m in self.striped.members for w in _by_pointer(m)), default=0)
         declared = f"        const void *rows[{pointers}];\n" if pointers else ""
         entries = "\n".join(f"    {e.replace('PLACES', places)}," for e in self.tables.values())
-        head = literals.block(
+        what = literals.block(
             f"Layers {self.index}, row by row: step n makes row {numbers}[n] of one of them."
         )
         count = len(self.striped.steps)
         if self.striped.counter is not None:
             start, stop = self._resumed(function, steps, count)
         else:
+            head = literals.call(f"static void {function}", self._parameters(), 0)
+            unused = "    (void)arena;\n" if self.outside else ""  # all may lie outside
             start = (
-                f"static void {function}({self.state.name}_arena *arena)\n{{\n"
+                f"{head.removesuffix(';')}\n{{\n{unused}"
                 f"    const gm_rows_t *const t = {tensors};\n"
                 f"    for (int32_t n = 0; n < {count}; n++) {{\n"
             )
             stop = "    }\n}"
         return (
             f"static const gm_rows_t {tensors}[{len(self.tables)}] = {{\n{entries}\n}};\n\n"
-            f"{head}\n"
+            f"{what}\n"
             f"{start}"
             f"        const int32_t r = {numbers}[n];\n"
             f"{declared}"
@@ -91,11 +94,10 @@ class _Chain:
     def _resumed(self, function: str, steps: str, count: int) -> tuple[str, str]:
         """Return head and end of a function that goes on until it needs the next row of input."""
         assert self.striped.counter is not None
-        counter = f"AT({address(self.striped.counter, self.state.plan)})"
+        counter = self.state.memory.pointer(self.striped.counter)
         tensors = f"{self.state.name}_tensors{self.index}"
-        head = literals.call(
-            f"static int32_t {function}", (f"{self.state.name}_arena *arena", "const void *row"), 0
-        ).removesuffix(";")
+        parameters = (*self._parameters(), "const void *row")
+        head = literals.call(f"static int32_t {function}", parameters, 0).removesuffix(";")
         start = (
             f"{head}\n{{\n"
             f"    const gm_rows_t *const t = {tensors};\n"
@@ -113,6 +115,16 @@ class _Chain:
         )
         return start, stop
 
+    def passed(self) -> tuple[str, ...]:
+        """Return what NAME_run passes to the function: the arena, and the caller's tensors."""
+        return ("arena", *self.outside)
+
+    def _parameters(self) -> tuple[str, ...]:
+        """Return their declarations; the names cannot clash with those of the function."""
+        kinds = ("const " if b.kind == "argument" else "" for b in self.outside.values())
+        tensors = (f"{kind}void *outside{n}" for n, kind in enumerate(kinds))
+        return (f"{self.state.name}_arena *arena", *tensors)
+
     def _constant(self, label: str, data: np.ndarray, what: str) -> str:
         comment = f"layer {self.index}: {what}, {data.dtype.name}[{data.size}]"
         return self.state.constants.add(data, f"layer{self.index}_{label}", comment)
@@ -127,12 +139,20 @@ class _Chain:
             else:
                 place, slots, pitch = pooled.pool, f"PLACES + {len(self.places)}", pooled.pitch
                 self.places += pooled.places
-            offset = address(place, self.state.plan)
+            offset = self.state.memory.home(place)[1]
             self.tables[key] = f"{{{slots}, {offset}, {pitch}, {height(buffer)}}}"
         return list(self.tables).index(key)
 
+    def _base(self, buffer: Buffer) -> str:
+        """Return the start of the memory in which a tensor lies; no row of an input is written."""
+        parameter = "" if buffer.root in self.striped.places else self.state.memory.home(buffer)[0]
+        if not parameter:
+            return "arena->bytes"
+        self.outside.setdefault(parameter, buffer.root)
+        return f"(uint8_t *)outside{list(self.outside).index(parameter)}"
+
     def _row(self, buffer: Buffer, row: str) -> str:
-        return f"gm_rows_at(arena->bytes, &t[{self._tensor(buffer)}], {row})"
+        return f"gm_rows_at({self._base(buffer)}, &t[{self._tensor(buffer)}], {row})"
 
     def _case(self, number: int, member: Member) -> str:
         label = "default" if number == len(self.striped.members) - 1 else f"case {number}"
@@ -177,7 +197,7 @@ class _Chain:
         first = "r" if w.stride == 1 else f"r * {w.stride}"
         first += f" - {w.pad}" if w.pad else ""
         passed = (f"&t[{self._tensor(x)}]", first, str(w.kernel), str(w.dilation), "rows")
-        return literals.call("gm_rows_window", ("arena->bytes", *passed), 12)
+        return literals.call("gm_rows_window", (self._base(x), *passed), 12)
 
     def _call(self, label: str, member: Member, kernel: Kernel) -> Iterator[tuple[str, str]]:
         """Yield (declaration, expression) of each argument of a kernel that makes a row."""
@@ -215,7 +235,7 @@ class _Chain:
     def _scratch(self, member: Member) -> str:
         if member.scratch is None:
             return "NULL"
-        return f"AT({address(member.scratch, self.state.plan)})"
+        return self.state.memory.pointer(member.scratch)
 
 
 def _rendered(member: Member, kernel: Kernel) -> Kernel | None:

@@ -16,9 +16,10 @@ from glowmcu.emit import literals, report, view
 from glowmcu.emit.assemble import assemble
 from glowmcu.emit.golden import Golden
 from glowmcu.emit.golden import context as golden_context
+from glowmcu.emit.memory import Memory, address, arena_align, arena_size
 from glowmcu.emit.names import short
 from glowmcu.emit.specialize import specialised_layers
-from glowmcu.emit.unit import OUTSIDE, CodeUnit, ModelInfo, Plan, Slot
+from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.striped import Striped
@@ -43,17 +44,20 @@ def emit(
     """
     name = options.name or function.name
     chosen = specialised_layers(function, options.specialize, options.optimize)
-    code = assemble(function, name, plan, chosen, _render)
     inputs, outputs = view.identify(
         (
             *view.slots(function.inputs, (b.name for b in function.inputs), plan),
-            *(Slot(b.name, "", b.type, OUTSIDE, b.tensor, b.perm) for b in function.fed),
+            *(Slot(b.name, "", b.type, 0, b.tensor, b.perm, b.name) for b in function.fed),
         ),
         view.slots(function.outputs, function.output_names, plan),
     )
+    passed = (*function.inputs, *function.fed, *function.outputs)
+    named = zip(passed, (*inputs, *outputs), strict=True)
+    memory = Memory(plan, {b: s.id for b, s in named if b.is_outside})
+    code = assemble(function, name, memory, chosen, _render)
     runtime = _runtime_files(code)
     headers = _library_headers(code, runtime)
-    align, size = view.arena_align(plan), view.arena_size(plan)
+    align, size = arena_align(plan), arena_size(plan)
     facts = report.facts(function, plan, code, runtime, target, options, info, inputs, outputs)
     facts.update(arena_bytes=size, arena_align=align)
     context: dict[str, Any] = {
@@ -65,6 +69,7 @@ def emit(
         "inputs": inputs,
         "outputs": outputs,
         "slots": (*inputs, *outputs),
+        "outside": _outside(inputs, outputs),
         "feed": _feed(function, plan, code, inputs),
         "states": _states(function, plan),
         "size": size,
@@ -76,7 +81,7 @@ def emit(
         "names": [literals.string(short(i.name)) for i in function.instructions],
         "usage": _usage(name, (*inputs, *outputs)),
         "prototype": _prototype(name, inputs, outputs),
-        "push_prototype": _push_prototype(name, inputs) if function.fed else "",
+        "push_prototype": _push_prototype(name, inputs, outputs) if function.fed else "",
         "fence": _mixes_types(function),
         "aliases": _aliases(inputs, outputs),
         "slot_functions": _slot_functions(name, inputs, outputs),
@@ -111,6 +116,11 @@ def emit(
     )
 
 
+def _outside(inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[Slot]:
+    """Return the tensors whose pointers the code checks, because it works in their memory."""
+    return [s for s in (*inputs, *outputs) if s.align and s.type.nbytes]
+
+
 def _states(function: Function, plan: Plan) -> list[tuple[Slot, int]]:
     """Return the slots that NAME_init sets, and the byte that means zero in each."""
     slots = view.slots(function.states, (b.name for b in function.states), plan)
@@ -139,6 +149,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(
         comment=literals.comment,
         float32=literals.float32,
+        aligned=_aligned,
         pointer=_pointer,
         range=_range,
         describe=describe,
@@ -234,9 +245,13 @@ def _usage(name: str, slots: tuple[Slot, ...]) -> list[str]:
     return [line[2:] for line in lines]  # " *" takes their place
 
 
-def _push_prototype(name: str, inputs: tuple[Slot, ...]) -> str:
-    row = f"const {inputs[0].type.dtype.c} *row"
-    return literals.call(f"{name}_status {name}_push_row", (f"{name}_arena *arena", row), 0)[:-1]
+def _push_prototype(name: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> str:
+    parameters = (
+        f"{name}_arena *arena",
+        f"const {inputs[0].type.dtype.c} *row",
+        *(f"{s.type.dtype.c} *{s.id}" for s in outputs if s.memory),
+    )
+    return literals.call(f"{name}_status {name}_push_row", parameters, 0)[:-1]
 
 
 def _aliases(inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[tuple[Slot, str]]:
@@ -268,8 +283,8 @@ def _feed(
         "slot": inputs[0],
         "rows": rows,
         "row_len": inputs[0].type.numel // rows,
-        "function": code.layers[0].function,
-        "counter": view.address(chain.counter, plan),
+        "call": code.layers[0].call.strip().removesuffix(");") + ", row)",
+        "counter": address(chain.counter, plan),
     }
 
 
@@ -287,6 +302,11 @@ def _mixes_types(function: Function) -> bool:
     """Tell whether the arena holds more than one type, bytes aside, which may alias anything."""
     buffers = (b for b in function.buffers() if b.root.kind != "constant")
     return len({b.type.dtype.c for b in buffers if b.type.dtype.bits > 8}) > 1
+
+
+def _aligned(slot: Slot, prefix: str) -> str:
+    """Return what stands in front of the declaration of a tensor's memory, with a space."""
+    return f"{prefix}_ALIGN({prefix}_{slot.id.upper()}_ALIGN) " if slot.align > 1 else ""
 
 
 def _pointer(slot: Slot) -> str:

@@ -38,6 +38,7 @@ class Expected:
 
     layer: int
     kind: str
+    memory: str
     offset: int
     nbytes: int
     value: int
@@ -64,7 +65,7 @@ def _results(golden: Golden, code: Code) -> list[Expected]:
     for layer, arrays in zip(code.layers, golden.layers, strict=True):
         for slot, array in zip(layer.results, arrays, strict=bool(arrays)):
             data = np.ascontiguousarray(array)
-            place = (slot.offset, slot.type.nbytes)
+            place = (slot.memory, slot.offset, slot.type.nbytes)
             if slot.type.dtype.is_float:
                 real = True
                 total = _sum_in_order(data)

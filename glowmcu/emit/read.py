@@ -53,6 +53,6 @@ def _slot(record: dict[str, Any]) -> Slot:
     type_ = TensorType(dtype, tuple(record["shape"]), quant)
     perm = record.get("perm")
     identifier = record.get("id", "")
-    return Slot(
-        record["name"], identifier, type_, record["offset"], "", tuple(perm) if perm else None
-    )
+    place = (record["offset"], "", tuple(perm) if perm else None)
+    memory = (record.get("memory", ""), record.get("align", 0))
+    return Slot(record["name"], identifier, type_, *place, *memory)

@@ -11,9 +11,10 @@ import markupsafe
 import glowmcu
 from glowmcu.emit import literals
 from glowmcu.emit.estimate import code_estimate, stack_estimate
+from glowmcu.emit.memory import address
 from glowmcu.emit.names import short
 from glowmcu.emit.unit import ModelInfo, Plan, Slot
-from glowmcu.emit.view import Code, LayerView, address, shape_text
+from glowmcu.emit.view import Code, LayerView, shape_text
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
@@ -101,6 +102,8 @@ def _slot(slot: Slot) -> dict[str, Any]:
             quant.zero_point[0] if quant and scalar else list(quant.zero_point) if quant else None
         ),
         "offset": slot.offset,
+        "memory": slot.memory,
+        "align": slot.align,
         "bytes": slot.type.nbytes,
         "perm": list(slot.perm) if slot.perm else None,
     }
@@ -136,6 +139,7 @@ def _layer(
                 "dtype": s.type.dtype.numpy.name,
                 "shape": list(s.type.shape),
                 "offset": s.offset,
+                "memory": s.memory,
                 "bytes": s.type.nbytes,
             }
             for s in layer.results
@@ -151,7 +155,9 @@ def peak_layer(function: Function, plan: Plan) -> int | None:
     best, most = None, -1
     for index in range(len(function.instructions)):
         live = sum(
-            b.nbytes for b, (first, last) in plan.lifetimes.items() if first <= index <= last
+            b.nbytes
+            for b, (first, last) in plan.lifetimes.items()
+            if first <= index <= last and b.in_arena
         )
         if live > most:
             best, most = index, live
@@ -196,7 +202,8 @@ def memory_map(function: Function, plan: Plan) -> tuple[str, ...]:
         text = short(buffer.name, 48)
         text += f" ({', '.join(short(v, 48) for v in others)})" if others else ""
         text += f" {shape_text(buffer.type)}" if buffer.kind != "scratch" else ""
-        rows.append((str(offset), str(buffer.nbytes), span, text))
+        place = "caller's" if buffer.is_outside else str(offset)
+        rows.append((place, str(buffer.nbytes), span, text))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines: list[str] = []
     for offset_text, size, span, text in rows:

@@ -33,6 +33,10 @@ class Plan(Protocol):
         """Alignment of the arena and of every offset."""
 
     @property
+    def outside(self) -> Mapping[Buffer, int]:
+        """The tensors that stay in the caller's memory, and the alignment of each."""
+
+    @property
     def lower_bound(self) -> int:
         """Bytes that no plan for this order of instructions can go below."""
 
@@ -59,16 +63,15 @@ class ModelInfo:
     quantization: Mapping[str, Any] | None = None
 
 
-OUTSIDE = -1
-"""The offset of an input that comes row by row: it does not lie in the arena."""
-
-
 @dataclass(frozen=True)
 class Slot:
-    """A tensor in the arena that is visible from outside: an input, an output, a layer's result.
+    """A tensor that is visible from outside: an input, an output, a layer's result.
 
-    name  the tensor's name; `id` its C identifier
-    perm  the slot holds the ONNX tensor transposed by this, None: as it is
+    name    the tensor's name; `id` its C identifier
+    offset  bytes from the start of the arena, or of what `memory` names
+    perm    the slot holds the ONNX tensor transposed by this, None: as it is
+    memory  C identifier of the caller's tensor in whose memory it lies, "" for the arena
+    align   what the address of that memory must be a multiple of, where that is asked for
     """
 
     name: str
@@ -77,6 +80,8 @@ class Slot:
     offset: int
     tensor: str = ""
     perm: tuple[int, ...] | None = None
+    memory: str = ""
+    align: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
 from glowmcu.emit import literals
+from glowmcu.emit.memory import Memory, address
 from glowmcu.emit.names import distinct, identifier, short
 from glowmcu.emit.unit import Plan, Slot
 from glowmcu.instr.buffer import Buffer
@@ -92,28 +93,6 @@ Render = Callable[[Kernel, Instruction, str], str]
 def shape_text(type_: TensorType) -> str:
     """Return a type as in C: i8[1][25][5][64]."""
     return str(type_.dtype) + "".join(f"[{d}]" for d in type_.shape)
-
-
-def address(buffer: Buffer, plan: Plan) -> int:
-    """Return the offset of a buffer (or view) in the arena; its end for a buffer without bytes.
-
-    The plan may put a buffer without bytes where another one lies, which a kernel's `restrict`
-    would not allow.
-    """
-    if buffer.nbytes == 0:
-        return arena_size(plan)
-    return plan.offsets[buffer.root] + buffer.root_offset
-
-
-def arena_align(plan: Plan) -> int:
-    """Return the alignment of the arena's type."""
-    return max(plan.align, 8)
-
-
-def arena_size(plan: Plan) -> int:
-    """Return the size of the arena's type: that of the plan, aligned, and not zero."""
-    align = arena_align(plan)
-    return -(-max(plan.size, 1) // align) * align
 
 
 @dataclass
@@ -196,7 +175,7 @@ class Assembler:
     """Turns the instructions of one function into C records, one after the other."""
 
     name: str
-    plan: Plan
+    memory: Memory
     render: Render
     specialised: frozenset[Place]
     constants: Constants = field(init=False)
@@ -214,7 +193,7 @@ class Assembler:
         assert kernel is not None, f"{instruction.name} has no kernel"
         if not any(b.nbytes for b in instruction.outputs()):
             comment = literals.block(f"{index}: {instruction.name} has no elements", 4)
-            written = results(instruction, self.plan)
+            written = results(instruction, self.memory)
             return LayerView(index, comment, "", instruction, kernel, "", written)
         operands = tuple(
             self.argument(index, instruction, a) for a in arguments(instruction, kernel)
@@ -237,7 +216,7 @@ class Assembler:
             instruction,
             kernel,
             function,
-            results(instruction, self.plan),
+            results(instruction, self.memory),
         )
 
     def argument(self, index: int | str, instruction: Instruction, operand: Argument) -> str:
@@ -252,7 +231,7 @@ class Assembler:
             comment = f"layer {index} {item.name}: {text} {size}"
             return self.constants.add(item.data, label, comment)
         if item.root.kind != "constant":
-            return f"AT({address(item, self.plan)})"
+            return self.memory.pointer(item)
         return self.constants.buffer(
             item, label, _constant_comment(index, instruction, operand.name, item)
         )
@@ -323,7 +302,9 @@ def _named(text: str, placeholder: str, function: str) -> str:
 def slots(buffers: Iterable[Buffer], names: Iterable[str], plan: Plan) -> tuple[Slot, ...]:
     """Return the slots of buffers; identifiers are made distinct by `identify` afterwards."""
     return tuple(
-        Slot(name, "", b.type, address(b, plan), b.tensor, b.perm)
+        Slot(name, "", b.type, 0, b.tensor, b.perm, name, plan.outside[b])
+        if b.is_outside
+        else Slot(name, "", b.type, address(b, plan), b.tensor, b.perm)
         for b, name in zip(buffers, names, strict=True)
     )
 
@@ -343,15 +324,20 @@ def identify(
         if len(group) == 1 and identifier(group[0].name) != role
     ]
     ids = distinct([*taken, *(s.name for s in every)])[len(taken) :]
-    named = tuple(replace(s, id=i) for s, i in zip(every, ids, strict=True))
+    named = tuple(
+        replace(s, id=i, memory=i if s.memory else "") for s, i in zip(every, ids, strict=True)
+    )
     return named[: len(inputs)], named[len(inputs) :]
 
 
-def results(instruction: Instruction, plan: Plan) -> tuple[Slot, ...]:
+def results(instruction: Instruction, memory: Memory) -> tuple[Slot, ...]:
     """Return the slots that an instruction writes."""
-    return tuple(
-        Slot(b.name, "", b.type, address(b, plan), b.tensor, b.perm) for b in instruction.outputs()
-    )
+    found = []
+    for buffer in instruction.outputs():
+        parameter, offset = memory.home(buffer)
+        place = (buffer.type, offset, buffer.tensor, buffer.perm)
+        found.append(Slot(buffer.name, "", *place, parameter))
+    return tuple(found)
 
 
 def _layer_comment(index: int, instruction: Instruction, kernel: Kernel) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from glowmcu.core.types import Array, TensorType
 
-Kind = Literal["input", "state", "constant", "activation", "scratch"]
+Kind = Literal["input", "state", "constant", "activation", "scratch", "argument", "result"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +19,8 @@ class Buffer:
     constant    in flash, with data
     activation  in the arena
     scratch     in the arena during one instruction
+    argument    the caller's memory of an input: outside the arena, only read
+    result      the caller's memory of an output: outside the arena
     A buffer with a `base` is a view: it lies `offset` bytes into its base and takes no memory.
     `tensor` and `perm` say which ONNX tensor the buffer holds (transposed by perm), "" if none.
     """
@@ -31,6 +33,16 @@ class Buffer:
     offset: int = 0
     tensor: str = ""
     perm: tuple[int, ...] | None = None
+
+    @property
+    def in_arena(self) -> bool:
+        """Tell whether the memory belongs to the arena: not flash, not the caller's."""
+        return self.root.kind not in ("constant", "argument", "result")
+
+    @property
+    def is_outside(self) -> bool:
+        """Tell whether the memory is the caller's."""
+        return self.root.kind in ("argument", "result")
 
     @property
     def nbytes(self) -> int:

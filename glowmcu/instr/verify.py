@@ -19,6 +19,7 @@ def verify(function: Function) -> None:
             _check(end <= root.nbytes, f"{where}: {buffer.name} ends outside {root.name}")
             if operand.role != "in":
                 _check(root.kind != "constant", f"{where} writes the constant {buffer.name}")
+                _check(root.kind != "argument", f"{where} writes the caller's {buffer.name}")
                 written.add(root)
             elif root.kind != "constant":
                 _check(

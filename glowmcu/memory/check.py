@@ -33,13 +33,22 @@ class Plan(Protocol):
         """Bytes of the arena."""
 
     @property
+    def extent(self) -> int:
+        """Bytes of the arena and of the caller's memory, which lies at addresses beyond it."""
+
+    @property
     def align(self) -> int:
         """Alignment of the arena."""
+
+    @property
+    def outside(self) -> Mapping[Buffer, int]:
+        """Alignment of each tensor of the caller's."""
 
 
 def check(function: Function, plan: Plan) -> None:
     """Raise IllFormedError, with names and addresses, unless the plan is sound."""
     _check_bounds(function, plan)
+    _check_outside(function, plan)
     _check_apart(function, plan)
     for number, instruction in enumerate(function.instructions):
         if isinstance(instruction, Striped):
@@ -57,11 +66,34 @@ def _check_bounds(function: Function, plan: Plan) -> None:
         if root not in plan.offsets:
             raise IllFormedError(f"the plan has no address for {root.name}")
         start, stop = _addresses(buffer, plan)
-        if start < 0 or stop > plan.size:
-            raise IllFormedError(f"{_at(buffer, plan)} leaves the arena of {plan.size} bytes")
         need = buffer.type.dtype.nbytes if buffer.kind != "scratch" else 4
-        if start % need or plan.align % need:
+        align = plan.align
+        if root.is_outside:
+            start, align = buffer.root_offset, plan.outside[root]
+        elif start < 0 or stop > plan.size:
+            raise IllFormedError(f"{_at(buffer, plan)} leaves the arena of {plan.size} bytes")
+        if start % need or align % need:
             raise IllFormedError(f"{_at(buffer, plan)} is not aligned to {need} bytes")
+
+
+def _check_outside(function: Function, plan: Plan) -> None:
+    """The caller's tensors lie beyond the arena, apart from all others; inputs are only read."""
+    outside = sorted(
+        {b.root for b in function.buffers() if b.is_outside}, key=lambda b: plan.offsets[b]
+    )
+    end = plan.size
+    for root in outside:
+        start, stop = _addresses(root, plan)
+        if start < end or stop > plan.extent:
+            raise IllFormedError(f"{_at(root, plan)} does not lie by itself outside the arena")
+        end = stop
+    for number, instruction in enumerate(function.instructions):
+        for operand in instruction.operands():
+            if operand.role != "in" and operand.buffer.root.kind == "argument":
+                raise IllFormedError(
+                    f"instruction {number} '{instruction.name}' writes the caller's "
+                    f"{_at(operand.buffer, plan)}"
+                )
 
 
 def _check_apart(function: Function, plan: Plan) -> None:
@@ -121,7 +153,7 @@ def _is_declared(instruction: Instruction, y: Operand, x: Operand, plan: Plan) -
 
 def _check_contents(function: Function, plan: Plan) -> None:
     """Walk through the function: what a root would hold alone, the arena must hold in its place."""
-    contents = Contents(lambda b: _addresses(b, plan)[0], np.zeros(plan.size, np.int32))
+    contents = Contents(lambda b: _addresses(b, plan)[0], np.zeros(plan.extent, np.int32))
     for buffer in function.given:
         contents.write(buffer, "the caller")
     for number, instruction in enumerate(function.instructions):

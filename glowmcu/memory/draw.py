@@ -27,9 +27,10 @@ class Row(NamedTuple):
 
 
 def memory_table(function: Function, plan: Plan) -> list[Row]:
-    """Return the root buffers by address, then by time; inputs start at -1, outputs end at the end.
+    """Return the root buffers of the arena by address, then by time.
 
-    A buffer without a tensor of its own is described by the first view that has one.
+    Inputs start at -1, outputs end at the end. A buffer without a tensor of its own is
+    described by the first view that has one.
     """
     tensors: dict[Buffer, str] = {}
     for buffer in function.buffers():
@@ -38,6 +39,7 @@ def memory_table(function: Function, plan: Plan) -> list[Row]:
     rows = [
         Row(offset, b.nbytes, *plan.lifetimes[b], b.name, b.tensor or tensors.get(b, ""))
         for b, offset in plan.offsets.items()
+        if b.in_arena
     ]
     return sorted(rows)
 
@@ -53,6 +55,8 @@ def draw_text(function: Function, plan: Plan, width: int = 100) -> str:
     unit = max(1, -(-plan.size // cells))
     cells = -(-plan.size // unit)
     lines = [f"arena of {plan.size} bytes, one column for {unit}"]
+    outside = _outside(plan)
+    lines += [outside[:width]] if outside else []
     for index, label, name in zip(range(-1, count + 1), labels, names, strict=True):
         line = [" "] * cells
         for number, row in enumerate(rows):
@@ -68,6 +72,12 @@ def draw_text(function: Function, plan: Plan, width: int = 100) -> str:
         where = f"[{row.offset}, {row.offset + row.size})"
         lines.append(f"{mark}  {where}  {row.name}"[:width])
     return "\n".join(lines)
+
+
+def _outside(plan: Plan) -> str:
+    """Return the line that names the tensors which are not in the arena, "" without them."""
+    named = [f"{b.name} ({b.nbytes} bytes)" for b in plan.offsets if b.is_outside]
+    return f"in the caller's memory, not counted: {', '.join(named)}" if named else ""
 
 
 def draw_svg(function: Function, plan: Plan) -> str:
@@ -95,5 +105,10 @@ def draw_svg(function: Function, plan: Plan) -> str:
             f'<rect x="{x}" y="{y:.1f}" width="{w}" height="{h:.1f}" fill="{colour}" '
             f'fill-opacity="0.6" stroke="#333" stroke-width="0.5"><title>{escape(title)}</title>'
             f"</rect>"
+        )
+    outside = _outside(plan)
+    if outside:
+        parts.append(
+            f'<text x="{_LEFT + 30}" y="{floor + 16}" class="outside">{escape(outside)}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,4 +1,4 @@
-"""When every buffer of the arena holds something: closed intervals of instruction indices."""
+"""When every buffer holds something: closed intervals of instruction indices."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ class Plan(Protocol):
         """Bytes of the arena."""
 
     @property
+    def extent(self) -> int:
+        """Bytes of the arena and of what lies outside, at addresses beyond its end."""
+
+    @property
     def lifetimes(self) -> Mapping[Buffer, tuple[int, int]]:
         """Lifetime of every root buffer."""
 
@@ -35,6 +39,15 @@ def lifetimes(function: Function) -> Lifetimes:
     len(function.instructions); states live from the one to the other; a use of a view is a use of
     its root.
     """
+    return {b: span for b, span in _spans(function).items() if b.in_arena}
+
+
+def outside_lifetimes(function: Function) -> Lifetimes:
+    """Return the same of the caller's memory that is not in the arena."""
+    return {b: span for b, span in _spans(function).items() if b.is_outside}
+
+
+def _spans(function: Function) -> Lifetimes:
     found: Lifetimes = {}
     for index, buffer in _uses(function):
         root = buffer.root
@@ -56,9 +69,10 @@ def _uses(function: Function) -> Iterator[tuple[int, Buffer]]:
 
 
 def dead_ranges(function: Function, plan: Plan, index: int) -> tuple[tuple[int, int], ...]:
-    """Return the [start, stop) byte ranges of the arena that hold nothing before an instruction.
+    """Return the [start, stop) byte ranges that hold nothing before an instruction.
 
-    That includes what instruction `index` is going to write, and its scratch.
+    That includes what instruction `index` is going to write, and its scratch, in the arena and in
+    the caller's memory.
     """
     if not 0 <= index <= len(function.instructions):
         raise IndexError(f"{function.name} has no instruction {index}")
@@ -73,6 +87,6 @@ def dead_ranges(function: Function, plan: Plan, index: int) -> tuple[tuple[int, 
         if start > position:
             dead.append((position, start))
         position = max(position, stop)
-    if position < plan.size:
-        dead.append((position, plan.size))
+    if position < plan.extent:
+        dead.append((position, plan.extent))
     return tuple(dead)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from glowmcu.errors import Problem
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
+from glowmcu.memory.lifetime import Lifetimes
 from glowmcu.memory.plan import MemoryPlan
 from glowmcu.memory.rows import row_lives
 
@@ -16,9 +17,10 @@ def ram_problems(function: Function, layout: MemoryPlan, limit: int | None) -> t
     """Return the problem, with what is live at the peak, where the arena is above the limit."""
     if limit is None or layout.size <= limit:
         return ()
-    index, step = _peak(function, layout)
+    spans = {b: span for b, span in layout.lifetimes.items() if b.in_arena}
+    index, step = _peak(function, spans)
     live = sorted(
-        (b for b, (first, last) in layout.lifetimes.items() if first <= index <= last and b.nbytes),
+        (b for b, (first, last) in spans.items() if first <= index <= last and b.nbytes),
         key=lambda b: (-b.nbytes, b.name),
     )
     named = [f"'{_short(b.name)}' {b.nbytes}" for b in live[:_MOST_NAMED]]
@@ -33,11 +35,11 @@ def ram_problems(function: Function, layout: MemoryPlan, limit: int | None) -> t
     return (problem,)
 
 
-def _peak(function: Function, layout: MemoryPlan) -> tuple[int, int]:
+def _peak(function: Function, lives: Lifetimes) -> tuple[int, int]:
     """Return the instruction at which most bytes are live, in a chain its step as well."""
     best = (-1, 0, 0)
     for index, instruction in enumerate(function.instructions):
-        spans = layout.lifetimes.items()
+        spans = lives.items()
         if isinstance(instruction, Striped):
             through = frozenset(b for b, (first, last) in spans if first < index < last)
             rows, step = row_lives(instruction).fullest(through)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
-from glowmcu.memory.lifetime import Lifetimes, lifetimes
+from glowmcu.memory.lifetime import Lifetimes, lifetimes, outside_lifetimes
 from glowmcu.memory.place import Interval, make_problem, place, stack_height
 from glowmcu.memory.rows import row_lives
 from glowmcu.memory.share import Pairs, may_overlap
@@ -21,11 +21,13 @@ _QUICK_TRIES = 60
 class MemoryPlan:
     """Where every root buffer lies.
 
-    offsets      address of each root buffer, from the start of the arena
+    offsets      address of each root buffer, from the start of the arena; the caller's memory has
+                 addresses beyond the end of the arena, which no other buffer has
     size, align  bytes of the arena, and what its own address must be a multiple of
     lower_bound  most bytes live at one instruction: no plan for these lifetimes is smaller
     lifetimes    first and last instruction of each root buffer
     strategy     how the addresses were found
+    outside      what the address of each of the caller's tensors must be a multiple of
     """
 
     offsets: dict[Buffer, int]
@@ -34,6 +36,13 @@ class MemoryPlan:
     lower_bound: int
     lifetimes: Lifetimes
     strategy: str
+    outside: Mapping[Buffer, int] = field(default_factory=dict)
+
+    @property
+    def extent(self) -> int:
+        """Bytes of the arena and of the caller's memory beyond its end."""
+        ends = (self.offsets[b] + b.nbytes for b in self.outside)
+        return max((self.size, *ends))
 
     def address(self, buffer: Buffer) -> int:
         """Return the address of a buffer in the arena, also of a view."""
@@ -61,14 +70,26 @@ def plan(function: Function, align: int = 4, *, quick: bool = False) -> MemoryPl
         lower_bound(function, spans, aligns, conflicts),
     )
     found = place(problem, _QUICK_TRIES) if quick else place(problem)
+    beyond = outside_lifetimes(function)
+    outside = {b: aligns[b] for b in beyond}
     return MemoryPlan(
-        dict(zip(roots, found.offsets, strict=True)),
+        dict(zip(roots, found.offsets, strict=True)) | _beyond(found.size, outside),
         found.size,
         max(problem.aligns, default=align),
         problem.bound,
-        spans,
+        spans | beyond,
         found.strategy,
+        outside,
     )
+
+
+def _beyond(start: int, outside: Mapping[Buffer, int]) -> dict[Buffer, int]:
+    """Return addresses from `start` on, one buffer after the other."""
+    found: dict[Buffer, int] = {}
+    for buffer, align in outside.items():
+        found[buffer] = -(-start // align) * align
+        start = found[buffer] + buffer.nbytes
+    return found
 
 
 def alignments(function: Function, align: int) -> dict[Buffer, int]:

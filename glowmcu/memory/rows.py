@@ -115,7 +115,11 @@ class RowLives:
         member = self.striped.members[index]
         dying = 0
         full = -row_bytes(member.y)
+        if not member.y.in_arena:
+            return 0
         for _, x, rows in member.reads(row):
+            if not x.in_arena:
+                continue
             promised = member.forbidden(x.root)
             if promised != ((full, row_bytes(x)),) and member.form != "scan":
                 dying += len(rows) * row_bytes(x)
@@ -135,7 +139,7 @@ def _collect(striped: Striped) -> dict[Buffer, _Pieces]:
     for number in range(end):
         for access in striped.accesses[number]:
             root = access.holder.root
-            if root.kind == "constant":
+            if not root.in_arena:
                 continue
             offset = access.holder.root_offset + access.offset
             # every use of scratch is a life of its own

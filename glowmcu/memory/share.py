@@ -89,6 +89,9 @@ def _eliminate(places: Places, index: int, copy: Instruction, saved: list[int]) 
     for move in places.moves(y, x):
         before, after = places.peaks(move)
         sound = _stays_equal(places, move, index) or _takes_turns(places, move, index, pair)
+        written = any(u.role != "in" and u.index != index for u in places.uses[move.root])
+        if move.into.kind == "argument" and written:
+            continue
         if sound and after <= max(before, peak):
             record("written in place" if move.root is source else "copy forwarded")
             places.merge(move)
@@ -153,7 +156,8 @@ def _in_place_moves(
         if out is not y:
             continue
         for move in places.moves(y, x):
-            sound = _takes_turns(places, move, index, set(instruction.shares()))
+            allowed = move.into.kind != "argument"
+            sound = allowed and _takes_turns(places, move, index, set(instruction.shares()))
             if sound and _pays(places, move, index):
                 yield move
 
@@ -164,7 +168,7 @@ def _pays(places: Places, move: Move, index: int) -> bool:
     One buffer for two of different sizes keeps the larger size for the life of both. Where the two
     meet at this instruction only, the plan can overlap them without that price.
     """
-    if move.root.nbytes == move.into.nbytes:
+    if move.root.nbytes == move.into.nbytes or not move.into.in_arena:
         return True
     (first, last), (start, stop) = places.span(move.root), places.span(move.into)
     if last == start == index or stop == first == index:

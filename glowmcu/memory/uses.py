@@ -58,7 +58,7 @@ class Places:
             self._align[root] = max(self._align.get(root, 1), buffer.type.dtype.nbytes)
         self.live = [0] * (len(function.instructions) + 2)
         for root in self.uses:
-            self._add(root.nbytes, *self.span(root))
+            self._add(_arena_bytes(root), *self.span(root))
 
     def where(self, buffer: Buffer) -> Spot:
         """Return the root in which a buffer lies by now, and how far in."""
@@ -77,7 +77,7 @@ class Places:
         """Yield the ways to put both buffers at one address by moving one's root into the other's.
 
         Only memory that belongs to nobody outside can move, and only to where it fits and keeps the
-        alignment of its elements.
+        alignment of its elements. What moves into an argument must only be read from there on.
         """
         (a, in_a), (b, in_b) = self.where(one), self.where(other)
         if a is b or "constant" in (a.kind, b.kind):
@@ -100,20 +100,20 @@ class Places:
         after = list(before)
         start, stop = self.span(move.root)
         for index in range(start, stop + 1):
-            after[index - first] -= move.root.nbytes
+            after[index - first] -= _arena_bytes(move.root)
         start, stop = self.span(move.into)
         for index in (*range(first, start), *range(stop + 1, last + 1)):
-            after[index - first] += move.into.nbytes
+            after[index - first] += _arena_bytes(move.into)
         return max(before), max(after)
 
     def merge(self, move: Move) -> None:
         """Carry out a move."""
-        self._add(-move.root.nbytes, *self.span(move.root))
-        self._add(-move.into.nbytes, *self.span(move.into))
+        self._add(-_arena_bytes(move.root), *self.span(move.root))
+        self._add(-_arena_bytes(move.into), *self.span(move.into))
         self.uses[move.into] += [use.moved(move.offset) for use in self.uses.pop(move.root)]
         self._home[move.root] = move.into, move.offset
         self._align[move.into] = max(self._align[move.into], self._align[move.root])
-        self._add(move.into.nbytes, *self.span(move.into))
+        self._add(_arena_bytes(move.into), *self.span(move.into))
 
     def forget(self, index: int) -> None:
         """Drop the uses of an instruction that is going to be removed."""
@@ -121,9 +121,9 @@ class Places:
             if any(use.index == index for use in uses):
                 first, last = self.span(root)
                 uses[:] = [use for use in uses if use.index != index]
-                self._add(-root.nbytes, first, last)
+                self._add(-_arena_bytes(root), first, last)
                 if uses:
-                    self._add(root.nbytes, *self.span(root))
+                    self._add(_arena_bytes(root), *self.span(root))
 
     def rebuild(self, function: Function) -> Function:
         """Return the function with every moved root, and every view of it, in its new place."""
@@ -154,8 +154,12 @@ class Places:
             self.live[index] += size
 
 
+def _arena_bytes(root: Buffer) -> int:
+    return root.nbytes if root.in_arena else 0
+
+
 def _uses(function: Function) -> Iterator[tuple[Buffer, Use]]:
-    """Yield every use of memory in the arena, with offsets inside the root."""
+    """Yield every use of memory that is not constant, with offsets inside the root."""
 
     def use(index: int, buffer: Buffer, field: str, role: str) -> tuple[Buffer, Use]:
         start = buffer.root_offset

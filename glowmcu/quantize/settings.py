@@ -44,7 +44,7 @@ class Settings:
     def of(options: Options) -> Settings:
         """Return the settings that the options of a compilation ask for."""
         return Settings(
-            options.io,
+            options.stored_io,
             options.observer,
             options.schema,
             not options.per_tensor,

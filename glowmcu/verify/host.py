@@ -152,17 +152,11 @@ class HostLibrary:
         self._run = self.library[f"{unit.name}_run"]
         self._run.restype = ctypes.c_int
         self._run.argtypes = [ctypes.c_void_p] * (1 + len(unit.inputs) + len(unit.outputs))
-        self._memory, self._arena = self._allocate()
+        self._memory, self._arena = _guarded(unit.arena_size, max(unit.arena_align, 16))
+        self._outside: dict[str, Array] = {}
         self._init = self.library[f"{unit.name}_init"]
         self._init.restype, self._init.argtypes = None, [ctypes.c_void_p]
         self.reset()
-
-    def _allocate(self) -> tuple[Array, Array]:
-        """Return memory full of poison, and the arena in it, aligned and between two guards."""
-        align, size = max(self.unit.arena_align, 16), self.unit.arena_size
-        memory = np.full(size + align + 2 * _GUARD, _POISON, np.uint8)
-        start = _GUARD + -(memory.ctypes.data + _GUARD) % align
-        return memory, memory[start : start + size]
 
     def reset(self) -> None:
         """Forget what the network remembers between calls."""
@@ -173,14 +167,23 @@ class HostLibrary:
 
         Raises VerificationError when memory around the arena was written.
         """
-        inputs = [fitting(feeds, slot) for slot in self.unit.inputs]
-        outputs = [np.empty(s.type.shape, s.type.dtype.storage) for s in self.unit.outputs]
-        status = self._run(self._arena.ctypes.data, *(a.ctypes.data for a in (*inputs, *outputs)))
+        slots = (*self.unit.inputs, *self.unit.outputs)
+        guarded = [_guarded(s.type.nbytes, max(s.align, 16)) for s in slots]
+        self._outside = {s.id: own for s, (_, own) in zip(slots, guarded, strict=True)}
+        given = {s.id: fitting(feeds, s).reshape(-1).view(np.uint8) for s in self.unit.inputs}
+        for name, array in given.items():
+            self._outside[name][...] = array
+        status = self._run(
+            self._arena.ctypes.data, *(own.ctypes.data for own in self._outside.values())
+        )
         if status != 0:
             raise VerificationError(f"{self.unit.name}_run returned {status}")
-        self._check_guards()
-        slots = zip(self.unit.outputs, outputs, strict=True)
-        return {s.name: a.astype(s.type.dtype.numpy, copy=False) for s, a in slots}
+        for memory, own in ((self._memory, self._arena), *guarded):
+            self._check_guards(memory, own)
+        for name, array in given.items():
+            if not np.array_equal(self._outside[name], array):
+                raise VerificationError(f"the network {self.unit.name} wrote to its input {name}")
+        return {s.name: _stored(self._outside[s.id], s) for s in self.unit.outputs}
 
     def run_traced(
         self, feeds: Mapping[str, Array]
@@ -202,17 +205,28 @@ class HostLibrary:
             pointer.value = None
 
     def _slot(self, slot: Slot) -> Array:
-        piece = self._arena[slot.offset : slot.offset + slot.type.nbytes]
-        stored = piece.view(slot.type.dtype.storage).reshape(slot.type.shape)
-        return stored.astype(slot.type.dtype.numpy, copy=False)
+        memory = self._outside[slot.memory] if slot.memory else self._arena
+        return _stored(memory[slot.offset : slot.offset + slot.type.nbytes], slot)
 
-    def _check_guards(self) -> None:
-        start = self._arena.ctypes.data - self._memory.ctypes.data
-        before, after = self._memory[:start], self._memory[start + self._arena.size :]
+    def _check_guards(self, memory: Array, own: Array) -> None:
+        start = own.ctypes.data - memory.ctypes.data
+        before, after = memory[:start], memory[start + own.size :]
         if np.any(before != _POISON) or np.any(after != _POISON):
             raise VerificationError(
                 f"the network {self.unit.name} wrote outside its arena", why="a fault in glowmcu"
             )
+
+
+def _guarded(size: int, align: int) -> tuple[Array, Array]:
+    """Return memory full of poison, and `size` aligned bytes in it between two guards."""
+    memory = np.full(size + align + 2 * _GUARD, _POISON, np.uint8)
+    start = _GUARD + -(memory.ctypes.data + _GUARD) % align
+    return memory, memory[start : start + size]
+
+
+def _stored(piece: Array, slot: Slot) -> Array:
+    stored = piece.view(slot.type.dtype.storage).reshape(slot.type.shape)
+    return stored.astype(slot.type.dtype.numpy, copy=False)
 
 
 def fitting(feeds: Mapping[str, Array], slot: Slot) -> Array:

@@ -135,7 +135,7 @@ def _traced(
         layers.append(tuple(memory[b].copy() for b in written))
 
     plan = compilation.plan
-    outputs = evaluate(compilation.function, feed, plan.offsets, plan.size, watch=keep)
+    outputs = evaluate(compilation.function, feed, plan.offsets, plan.extent, watch=keep)
     return outputs, layers
 
 

@@ -37,7 +37,7 @@ def golden(compilation: Compilation, data: Samples | None = None) -> Golden:
         layers.append(tuple(memory[b].copy() for b in written))
 
     plan = compilation.plan
-    expected = evaluate(compilation.function, feed, plan.offsets, plan.size, watch=keep)
+    expected = evaluate(compilation.function, feed, plan.offsets, plan.extent, watch=keep)
     outputs = HostLibrary(compilation.for_host().unit).run(feed)
     for name, array in outputs.items():
         same = (

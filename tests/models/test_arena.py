@@ -59,7 +59,7 @@ def assert_sound(compilation: Compilation) -> None:
 
     feeds = random_feeds(compilation, 0)
     expected = evaluate(unrolled(function), feeds)
-    got = evaluate(function, feeds, layout.offsets, layout.size, before=poison)
+    got = evaluate(function, feeds, layout.offsets, layout.extent, before=poison)
     for output, array in expected.items():
         np.testing.assert_array_equal(got[output], array)
 

@@ -151,7 +151,7 @@ def test_instructions_compute_what_the_graph_means(name: str, index: int) -> Non
     case = compiled(name, index)
     expected = graph_level.evaluate(case.graph, case.feeds)
     plain = instr_level.evaluate(case.function, case.feeds)
-    planned = instr_level.evaluate(case.function, case.feeds, case.plan.offsets, case.plan.size)
+    planned = instr_level.evaluate(case.function, case.feeds, case.plan.offsets, case.plan.extent)
     tolerance = case.example.tolerance
     for value, output in zip(case.graph.outputs, case.graph.output_names, strict=True):
         lsb = (1 if value.type.quant else 0) if tolerance is None else int(tolerance)

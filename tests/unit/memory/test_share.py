@@ -51,7 +51,7 @@ def run_planned(function: Function, feeds: dict[str, Array], align: int = 4) -> 
         for start, stop in dead_ranges(function, layout, index):
             arena[start:stop] = 0xA5
 
-    return evaluate(function, feeds, layout.offsets, layout.size, before=poison)
+    return evaluate(function, feeds, layout.offsets, layout.extent, before=poison)
 
 
 @pytest.mark.parametrize("block", range(8))
