@@ -83,8 +83,9 @@ def _words(array: Array) -> list[str]:
         return _floats(flat)
     if dtype.bits < 32:
         return list(map(str, flat.astype(np.int32).tolist()))
-    suffix = "u" if dtype == dtypes.U32 else ""
-    return [integer(v) + suffix if v < 1 << 32 else integer(v) for v in flat.tolist()]
+    if dtype == dtypes.U32:
+        return [f"{v}u" for v in flat.tolist()]
+    return list(map(integer, flat.tolist()))
 
 
 def _floats(flat: Array) -> list[str]:

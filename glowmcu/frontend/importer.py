@@ -11,6 +11,7 @@ import onnx
 from onnx.defs import OpSchema
 
 from glowmcu import ops
+from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.errors import GlowmcuError, InvalidModelError, Problem, UnsupportedError
 from glowmcu.frontend import bodies, control, functions, signature
@@ -155,7 +156,9 @@ class Importer:
         self._define(site, values)
 
     def _note_newer(self, op_type: str, opset: int, since: int) -> None:
-        note = f"{op_type} is used as of opset {since}; the model says opset {opset}"
+        self._note(f"{op_type} is used as of opset {since}; the model says opset {opset}")
+
+    def _note(self, note: str) -> None:
         if note not in self._notes:
             self._notes.append(note)
 
@@ -180,7 +183,10 @@ class Importer:
         seen = widened(site.seen)
         if seen is None or site.schema is None:
             return ()
-        return self._import(site, seen)
+        problems = self._import(site, seen)
+        if problems is None and any(v and v.type.dtype is dtypes.F64 for v in site.seen.inputs):
+            self._note(f"{site.node.op_type} of float64 is computed in float32")
+        return problems
 
     def _import(self, site: _Site, wide: OnnxNode | None = None) -> tuple[Problem, ...] | None:
         """Run the node's importer; return what it objects to, None if all is well.

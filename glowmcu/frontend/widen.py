@@ -1,4 +1,4 @@
-"""Types without arithmetic of their own: a node is imported as cast, compute in float32, cast."""
+"""Types without arithmetic of their own for a node: cast, compute in float32, cast."""
 
 from __future__ import annotations
 

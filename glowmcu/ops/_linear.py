@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.fixedpoint import multiplier_of, requantize
 from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import DoesNotFitError, UnsupportedError
@@ -138,14 +139,14 @@ def _bias_in_accumulator_units(bias: Buffer, unit: Array) -> Array:
     return np.rint(real / unit).astype(np.int64)
 
 
-def require_real(node: Any, *values: Value | None) -> None:
-    """Fail at an ONNX node that computes with anything but float32 or quantized values."""
+def require_real(node: Any, *values: Value | None, also: tuple[DType, ...] = ()) -> None:
+    """Fail at an ONNX node that computes with anything but float32, quantized values, `also`."""
     found = [v for v in values if v is not None]
     for value in found:
-        if value.type.quant is None and value.type.dtype != dtypes.F32:
+        if value.type.quant is None and value.type.dtype not in (dtypes.F32, *also):
             node.fail(
                 f"elements of type {value.type.dtype} without quantization",
-                why="windows and matrix products are implemented for float32 and quantized int8",
+                why="the layer is implemented for float and quantized int8",
                 hint="convert the model to float32",
             )
 

@@ -76,6 +76,11 @@ def f32(*shape: int) -> TensorType:
     return TensorType(dtypes.F32, shape)
 
 
+def f64(*shape: int) -> TensorType:
+    """Return a float64 tensor type."""
+    return TensorType(dtypes.F64, shape)
+
+
 def i8(*shape: int, scale: float = 0.05, zero_point: int = -3) -> TensorType:
     """Return an int8 type quantized per tensor."""
     return TensorType(dtypes.I8, shape, Quant.per_tensor(scale, zero_point))

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear
 from glowmcu.ops._window import MAX_ROWS, Pads, Pair, Window, convolve
-from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, weights_i8
+from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, weights_i8
+from glowmcu.ops.contract import COMPUTED, emit_convolution
 from glowmcu.ops.conv2d import ConvF32, ConvS8
 from glowmcu.ops.depthwise import DepthwiseF32, DepthwiseS8
 
@@ -23,15 +25,19 @@ def _quantized(x: TensorType, w: TensorType, y: TensorType, **attributes: Any) -
 
 
 class Conv2D(Op):
-    """x [N, H, W, C], w [O, KH, KW, C / groups], optional b [O] -> [N, H', W', O], clamped."""
+    """x [N, H, W, C], w [O, KH, KW, C / groups], optional b [O] -> [N, H', W', O], clamped.
 
-    floats = (dtypes.F32,)
+    dtype  what integers are taken to and summed up in, wrapping; None: the type of x
+    """
+
+    floats = (dtypes.F32, dtypes.F64)
 
     strides: Pair = (1, 1)
     pads: Pads = (0, 0, 0, 0)
     dilations: Pair = (1, 1)
     groups: int = 1
     clamp: tuple[float, float] | None = None
+    dtype: DType | None = None
 
     def window(self, x: TensorType, w: TensorType) -> Window:
         """Return how the window lies on x."""
@@ -54,12 +60,14 @@ class Conv2D(Op):
         if b is not None and b.shape != (w.shape[0],):
             raise TypeError(f"the bias has shape {b.shape}, the weights {w.shape[0]} channels")
         output = self.window(x, w).output
-        return TensorType(x.dtype, (x.shape[0], *output, w.shape[0]))
+        return TensorType(self.dtype or x.dtype, (x.shape[0], *output, w.shape[0]))
 
     def reference(self, x: Array, w: Array, b: Array | None = None) -> Array:
-        y = convolve(x, w, self._window(x.shape, w.shape), self.groups).astype(x.dtype)
+        dtype = self.dtype.numpy if self.dtype else x.dtype
+        x, w = x.astype(dtype), w.astype(dtype)
+        y = convolve(x, w, self._window(x.shape, w.shape), self.groups).astype(dtype)
         y = y if b is None else y + b
-        return y if self.clamp is None else np.clip(y, *self.clamp).astype(x.dtype)
+        return y if self.clamp is None else np.clip(y, *self.clamp).astype(dtype)
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
         return integer_linear(inputs, outputs)
@@ -67,6 +75,9 @@ class Conv2D(Op):
     def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
         y = b.result()
         window = self.window(x.type, w.type)
+        if y.type.dtype in COMPUTED:
+            emit_convolution(b, (x, w, bias), window, self.groups, self.clamp)
+            return y
         channels, out_channels = x.type.shape[3], w.type.shape[0]
         constant = all(c is None or data_of(c) is not None for c in (w, bias))
         depthwise = self.groups == channels == out_channels and window.kernel[0] <= MAX_ROWS
@@ -129,6 +140,19 @@ class Conv2D(Op):
             (f32(1, 7, 6, 3), f32(6, 2, 3, 1), None),
             {"groups": 3, "strides": (2, 1), "dilations": (1, 2)},
             (1,),
+        ),
+        Example(
+            (f64(2, 9, 8, 6), f64(4, 3, 2, 3), f64(4)),
+            {"groups": 2, "dilations": (2, 1), "pads": (2, 1, 0, 3), "strides": (1, 2)},
+            (1, 2),
+            tolerance=1e-15,
+        ),
+        Example((f64(1, 3, 3, 2), f64(7, 1, 1, 2), f64(7)), {"clamp": (0.0, 6.0)}, tolerance=1e-15),
+        Example(
+            (TensorType(dtypes.I16, (1, 6, 9, 5)), TensorType(dtypes.I8, (5, 3, 3, 1)), None),
+            {"groups": 5, "pads": (1, 1, 1, 1), "dtype": dtypes.I32},
+            low=-255,
+            high=255,
         ),
         _quantized(i8(1, 5, 6, 3), weights_i8(4, 3, 3, 3), i8(1, 5, 6, 4), pads=(1, 1, 1, 1)),
         _quantized(

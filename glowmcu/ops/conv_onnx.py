@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.graph.graph import Value
 from glowmcu.ops._linear import require_real
 from glowmcu.ops._window import Sliding, extent, kernel_of, output_size, sliding
@@ -20,12 +22,19 @@ from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
 def import_conv(node: Any) -> Value:
     """One to three spatial dimensions, every attribute; weights may be computed at run time."""
     x, w, b = node.value(0), node.value(1), node.optional(2)
-    require_real(node, x, w, b)
+    require_real(node, x, w, b, also=(dtypes.F64,))
+    return convolution(node, x, w, b)
+
+
+def convolution(
+    node: Any, x: Value, w: Value, b: Value | None, dtype: DType | None = None
+) -> Value:
+    """Apply a convolution with the attributes of an ONNX node; dtype as in Conv2D."""
     kernel = kernel_of(node, w, "a convolution", 3)
     spatial = len(kernel)
     window = sliding(node, x.shape[2:], kernel)
     strides, dilations, pads = window.last_two()
-    op = Conv2D(strides, pads, dilations, int(node.attr("group", 1)))
+    op = Conv2D(strides, pads, dilations, int(node.attr("group", 1)), dtype=dtype)
     perm = (0, *range(2, spatial + 2), 1)
     weights = node.apply(Transpose(perm), w, suffix="w").output
     image = to_nhwc(node, x)

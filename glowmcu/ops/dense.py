@@ -17,14 +17,15 @@ from glowmcu.ops._conv_mve import DENSE_MVE
 from glowmcu.ops._dense_dsp import DENSE_DSP
 from glowmcu.ops._halfword import DENSE_HALFWORD
 from glowmcu.ops._linear import clamp_range, fold_linear, integer_linear, pack_by_four
-from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, weights_i8
+from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, weights_i8
+from glowmcu.ops.contract import emit_dense
 from glowmcu.targets.kernel import Kernel, Packed
 
 
 class Dense(Op):
     """x [..., K], w [N, K], optional b [N] -> [..., N]; the result is clamped to `clamp`."""
 
-    floats = (dtypes.F32,)
+    floats = (dtypes.F32, dtypes.F64)
 
     clamp: tuple[float, float] | None = None
 
@@ -43,6 +44,9 @@ class Dense(Op):
 
     def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
         y = b.result()
+        if x.type.dtype is dtypes.F64:
+            emit_dense(b, x, w, bias, self.clamp)
+            return y
         rows, inner = math.prod(x.type.shape[:-1]), x.type.shape[-1]
         cols = w.type.shape[0]
         if x.type.quant is None:
@@ -76,6 +80,8 @@ class Dense(Op):
     examples = (
         Example((f32(1, 10), f32(6, 10), f32(6)), constants=(1, 2)),
         Example((f32(3, 7), f32(5, 7), None), constants=(1,), attributes={"clamp": (0.0, 6.0)}),
+        Example((f64(2, 10), f64(6, 10), f64(6)), {}, (1, 2), tolerance=1e-15),
+        Example((f64(3, 7), f64(5, 7), None), {"clamp": (0.0, 6.0)}, (1,), tolerance=1e-15),
         Example(
             (i8(2, 9), weights_i8(7, 9), bias_i32(i8(2, 9), weights_i8(7, 9))),
             constants=(1, 2),

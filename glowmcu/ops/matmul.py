@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.fixedpoint import multiplier_of, requantize
 from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import DoesNotFitError
@@ -16,7 +17,8 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
 from glowmcu.ops._linear import require_real
-from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.base import Example, Op, f32, f64, i8, onnx_op
+from glowmcu.ops.contract import COMPUTED, emit_product
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.map import collapse
 from glowmcu.ops.reshape import Reshape
@@ -24,20 +26,28 @@ from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
 from glowmcu.ops.transpose import Transpose
 from glowmcu.targets.kernel import Kernel
 
+I32_MATRIX = TensorType(dtypes.I32, (7, 7))
+
 
 class MatMul(Op):
-    """a [..., M, K] . b [..., K, N] -> [..., M, N], the leading dimensions broadcast."""
+    """a [..., M, K] . b [..., K, N] -> [..., M, N], the leading dimensions broadcast.
 
-    floats = (dtypes.F32,)
+    dtype  what integers are taken to and summed up in, wrapping; None: the type of a
+    """
+
+    floats = (dtypes.F32, dtypes.F64)
+
+    dtype: DType | None = None
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-2]:
             raise TypeError(f"matrices of shapes {a.shape} and {b.shape} have no product")
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        return TensorType(a.dtype, (*batch, a.shape[-2], b.shape[-1]))
+        return TensorType(self.dtype or a.dtype, (*batch, a.shape[-2], b.shape[-1]))
 
     def reference(self, a: Array, b: Array) -> Array:
-        y: Array = np.matmul(a, b)
+        dtype = self.dtype.numpy if self.dtype else a.dtype
+        y: Array = np.matmul(a.astype(dtype), b.astype(dtype))
         return y
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
@@ -49,6 +59,9 @@ class MatMul(Op):
 
     def lower(self, b: Builder, a: Buffer, c: Buffer) -> Buffer:
         y = b.result()
+        if y.type.dtype in COMPUTED:
+            emit_product(b, y, a, c)
+            return y
         batch = y.type.shape[:-2]
         rows, inner, cols = a.type.shape[-2], a.type.shape[-1], c.type.shape[-1]
         sizes, steps = collapse(batch, [a.type.shape[:-2], c.type.shape[:-2]])
@@ -83,6 +96,15 @@ class MatMul(Op):
         Example((f32(5, 2), f32(3, 2, 9))),
         Example((f32(2, 1, 3, 4), f32(5, 4, 2))),
         Example((f32(2, 1, 2, 3, 4), f32(3, 1, 4, 1))),
+        Example((f64(3, 4), f64(4, 5)), tolerance=1e-15),
+        Example((f64(2, 1, 3, 4), f64(5, 4, 1)), tolerance=1e-15),
+        Example((I32_MATRIX, I32_MATRIX), low=-(2.0**31), high=2.0**31),
+        Example(
+            (TensorType(dtypes.U8, (3, 5)), TensorType(dtypes.I8, (2, 5, 6))),
+            {"dtype": dtypes.I32},
+            low=-128,
+            high=255,
+        ),
         Example((i8(2, 3, 7), i8(2, 7, 5, zero_point=4)), output=i8(2, 3, 5), tolerance=1),
         Example((i8(1, 9), i8(9, 1)), output=i8(1, 1, scale=0.02), tolerance=1),
     )
@@ -198,25 +220,31 @@ def import_matmul(node: Any) -> Value:
     a, b = node.value(0), node.value(1)
     if a.type.rank == 0 or b.type.rank == 0:
         node.fail("an operand is a scalar")
-    require_real(node, a, b)
+    require_real(node, a, b, also=COMPUTED)
+    return product(node, a, b)
+
+
+def product(node: Any, a: Value, b: Value, dtype: DType | None = None, suffix: str = "") -> Value:
+    """Apply numpy.matmul, vectors included; dtype as in MatMul."""
+    op = MatMul(dtype)
     if a.type.rank > 1 and b.type.rank > 1:
-        return node.apply(MatMul(), a, b).output  # type: ignore[no-any-return]
+        return node.apply(op, a, b, suffix=suffix).output  # type: ignore[no-any-return]
     left = a if a.type.rank > 1 else node.apply(Reshape((1, *a.shape)), a, suffix="a").output
     right = b if b.type.rank > 1 else node.apply(Reshape((*b.shape, 1)), b, suffix="b").output
-    y = node.apply(MatMul(), left, right, suffix="y").output
+    y = node.apply(op, left, right, suffix="y").output
     shape = list(y.shape)
     if b.type.rank == 1:
         del shape[-1]
     if a.type.rank == 1:
         del shape[-1 if b.type.rank == 1 else -2]
-    return node.apply(Reshape(tuple(shape)), y).output  # type: ignore[no-any-return]
+    return node.apply(Reshape(tuple(shape)), y, suffix=suffix).output  # type: ignore[no-any-return]
 
 
 @onnx_op("Gemm")
 def import_gemm(node: Any) -> Value:
     """alpha * a' . b' + beta * c, both transpositions, every shape of c that broadcasts."""
     a, b, c = node.value(0), node.value(1), node.optional(2)
-    require_real(node, a, b, c)
+    require_real(node, a, b, c, also=COMPUTED)
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
     if a.type.rank != 2 or b.type.rank != 2:
         node.fail(f"the operands must be matrices, they have ranks {a.type.rank}, {b.type.rank}")
@@ -225,6 +253,8 @@ def import_gemm(node: Any) -> Value:
     if node.attr("transB", 0):
         b = node.apply(Transpose((1, 0)), b, suffix="b").output
     dtype = a.type.dtype.numpy
+    if a.type.dtype.is_integer and a.type.quant is None and (alpha % 1 or beta % 1):
+        node.fail(f"alpha {alpha:g} and beta {beta:g} on {a.type.dtype}", why="they are fractions")
     has_bias = c is not None and beta != 0.0
     scaled = alpha != 1.0
     y: Value = node.apply(MatMul(), a, b, suffix="ab" if has_bias or scaled else "").output

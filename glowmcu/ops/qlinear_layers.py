@@ -1,6 +1,7 @@
 """Importers of integer layers: the QOperator format's and those of dynamic quantization.
 
-Each one means dequantize, the layer on real numbers, quantize, and is imported as that.
+One of the QOperator format means dequantize, the layer on real numbers, quantize, and is imported
+as that; MatMulInteger and ConvInteger are products of integers.
 """
 
 from __future__ import annotations
@@ -8,14 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Quant, TensorType
 from glowmcu.graph.graph import Value, constant
 from glowmcu.ops.base import IMPORTERS, onnx_op
 from glowmcu.ops.cast import Cast
+from glowmcu.ops.conv_onnx import convolution
 from glowmcu.ops.elementwise_onnx import elementwise
+from glowmcu.ops.matmul import product
 from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.qlinear import quant_at, real_operand, stored_result
-from glowmcu.ops.quant import AsQuant, Dequantize, Quantize
+from glowmcu.ops.quant import Dequantize, Quantize
 from glowmcu.ops.reshape import Reshape
 
 
@@ -117,32 +121,64 @@ def import_qlinear_concat(node: OnnxNode) -> Value:
     return node.apply(Quantize(dtype, quant_at(node, 0)), y).output
 
 
-@onnx_op("MatMulInteger", "ConvInteger")
-def import_integer_layer(node: OnnxNode) -> Value:
-    """Products of integers less their zero points, computed in float32 (exact up to 2^24)."""
-    op_type = node.op_type.removesuffix("Integer")
-    operands = [_less_zero_point(node, i, op_type) for i in (0, 1)]
-    y = layer(node, op_type, *operands)
-    return node.apply(Cast(dtypes.I32), y).output
+@onnx_op("MatMulInteger")
+def import_matmul_integer(node: OnnxNode) -> Value:
+    """Exact products of integers less their zero points, which may be computed at run time."""
+    a, b = node.value(0), _less_zero_point(node, 1, node.value(1).type.rank - 1)
+    zero = node.optional(2)
+    if b.data is None or b.type.rank > 2 or zero is None or _is_zero(zero):
+        a = _less_zero_point(node, 0, max(a.type.rank - 2, 0))
+        return product(node, a, b, dtypes.I32)
+    # (a - zero) . b is a . b less the zero point times the sums of b, which are constants
+    found = product(node, a, b, dtypes.I32, suffix="product")
+    sums = node.constant(np.asarray(b.data.astype(np.int64).sum(axis=0), np.int32), "sums")
+    point = _point(node, a, zero, max(a.type.rank - 2, 0), dtypes.I32)
+    less = elementwise(node, "mul", point, sums, suffix="shift")
+    if a.type.rank == 1 and less.type.rank > found.type.rank:
+        less = node.apply(Reshape(found.shape), less, suffix="shift.row").output
+    return elementwise(node, "sub", found, less)
 
 
-def _less_zero_point(node: OnnxNode, index: int, op_type: str) -> Value:
+@onnx_op("ConvInteger")
+def import_conv_integer(node: OnnxNode) -> Value:
+    """Exact products of integers less their zero points, which may be computed at run time."""
+    x, w = _less_zero_point(node, 0, 1), _less_zero_point(node, 1, 0)
+    return convolution(node, x, w, None, dtypes.I32)
+
+
+def _is_zero(zero: Value) -> bool:
+    return zero.data is not None and not np.any(zero.data)
+
+
+def _less_zero_point(node: OnnxNode, index: int, axis: int) -> Value:
+    """Return operand `index` less its zero point: constants as narrow as they may be, else i16.
+
+    axis  the one that a vector of zero points counts
+    """
     x, zero = node.value(index), node.optional(index + 2)
-    known = zero is None or zero.data is not None
-    points = (0,) if zero is None or zero.data is None else tuple(map(int, zero.data.reshape(-1)))
-    axis = None
-    if zero is not None and zero.type.numel > 1:
-        axis = 0 if op_type == "Conv" else x.type.rank - (2 if index == 0 else 1)
-    if known:
-        quant = Quant((1.0,) * len(points), points, axis)
-        if x.data is not None:
-            return _real_constant(node, index, x.data, quant)
-        stored = node.apply(AsQuant(quant), x, suffix=f"stored{index}").output
-        return node.apply(Dequantize(), stored, suffix=f"real{index}").output
-    assert zero is not None
-    real = node.apply(Cast(dtypes.F32), x, suffix=f"real{index}").output
-    point = node.apply(Cast(dtypes.F32), zero, suffix=f"zero{index}").output
-    if axis is not None and point.type.rank == 1:
-        shape = tuple(-1 if d == axis else 1 for d in range(axis, x.type.rank))
-        point = node.apply(Reshape((point.type.numel, *shape[1:])), point, suffix="points").output
-    return elementwise(node, "sub", real, point, suffix=f"centred{index}")
+    if zero is None or _is_zero(zero):
+        return x
+    point = _point(node, x, zero, axis, dtypes.I16)
+    if x.data is not None and point.data is not None:
+        found = x.data.astype(np.int16) - point.data
+        fits = found.min(initial=0) >= -128 and found.max(initial=0) <= 127
+        return node.constant(found.astype(np.int8) if fits else found, f"centred{index}")
+    wide = node.apply(Cast(dtypes.I16), x, suffix=f"wide{index}").output
+    return elementwise(node, "sub", wide, point, suffix=f"centred{index}")
+
+
+def _point(node: OnnxNode, x: Value, zero: Value, axis: int, dtype: DType) -> Value:
+    """Return zero points as `dtype`, shaped to broadcast against x."""
+    shape: tuple[int, ...] = zero.shape
+    if zero.type.numel == 1:
+        shape = ()
+    elif zero.type.rank == 1 and x.type.rank > 1:
+        shape = (zero.type.numel, *(1,) * (x.type.rank - axis - 1))
+    if zero.data is not None:
+        name = f"point.{x.name}.{dtype}"
+        return node.constant(zero.data.astype(dtype.numpy).reshape(shape), name)
+    suffix = f"point.{x.name}"
+    point = node.apply(Cast(dtype), zero, suffix=suffix).output
+    if shape == point.shape:
+        return point
+    return node.apply(Reshape(shape), point, suffix=f"{suffix}.shaped").output

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import rewrite
@@ -163,7 +164,8 @@ def scale_before(node: Node, uses: Uses) -> Value | None:
     w = weights.data.astype(np.float64)
     if shift is not None:
         columns = _by_input_channel(node.op, weights.shape, shift)
-        bias = _sum_bias(bias, (w * columns).reshape(weights.shape[0], -1).sum(axis=1))
+        total = (w * columns).reshape(weights.shape[0], -1).sum(axis=1)
+        bias = _sum_bias(bias, total, weights.type.dtype)
         if bias is None:
             return None
     if factor is not None:
@@ -302,12 +304,12 @@ def _new_bias(
     return constant(f"{node.names[0]}.bias", new.astype(node.types[0].dtype.numpy))
 
 
-def _sum_bias(bias: Value | None, add: Array) -> Value | None:
+def _sum_bias(bias: Value | None, add: Array, dtype: DType) -> Value | None:
     old = np.zeros(add.shape) if bias is None else real_data(bias)
     if old is None:
         return None
     name = "bias" if bias is None else bias.name
-    return constant(name, (old.astype(np.float64) + add).astype(np.float32))
+    return constant(name, (old.astype(np.float64) + add).astype(dtype.numpy))
 
 
 def _by_input_channel(

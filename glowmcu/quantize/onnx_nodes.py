@@ -122,6 +122,8 @@ def _window(writer: Writer, node: Node, kind: str, **attributes: Any) -> None:
 
 
 def _conv(writer: Writer, node: Node) -> None:
+    if node.op.dtype is not None:
+        _unsupported(node, "a convolution of integers")
     weights = _operands(node)[1]
     _window(
         writer,
@@ -185,8 +187,17 @@ def _dense(writer: Writer, node: Node) -> None:
     writer.result(y, writer.clamped(op, real, y.name))
 
 
+def _taken_to(writer: Writer, node: Node, operands: list[str]) -> list[str]:
+    """Return operands of integers as the type that the node sums up in."""
+    if node.op.dtype is None:
+        return operands
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(node.op.dtype.numpy))
+    names = [f"{node.output.name}.operand{i}" for i in range(len(operands))]
+    return [writer.emit("Cast", [v], n, to=kind) for v, n in zip(operands, names, strict=True)]
+
+
 def _matmul(writer: Writer, node: Node) -> None:
-    operands = [writer.real(v) for v in _operands(node)]
+    operands = _taken_to(writer, node, [writer.real(v) for v in _operands(node)])
     writer.result(node.output, writer.emit("MatMul", operands, f"{node.output.name}.real"))
 
 

@@ -15,6 +15,7 @@ from glowmcu.options import Options
 from glowmcu.quantize.calibrate import Sample, check_samples
 from glowmcu.quantize.explain import LayerError, layer_errors
 from glowmcu.quantize.goal import DEFAULT_DROP, Goal, Judge
+from glowmcu.quantize.narrow import single_precision
 from glowmcu.quantize.precision import named_plan
 from glowmcu.quantize.profile import Profile, load_profile, measure
 from glowmcu.quantize.quantize import Quantizer
@@ -83,6 +84,8 @@ class Stage:
     ) -> Quantized:
         """Quantize a float network with samples, or from the profile that the options name."""
         self._check(samples)
+        narrow = single_precision(graph)
+        graph = graph if narrow is graph else self.run_passes(narrow)
         settings = Settings.of(self.options)
         profile = self._profile(graph, samples or (), settings)
         quantizer = Quantizer.of(graph, samples or (), settings, profile)

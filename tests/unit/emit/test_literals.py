@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +71,27 @@ def test_arrays_of_every_type_fit_the_line(dtype) -> None:
     lines = literals.array_lines(np.resize(edges, 50))
     assert all(len(line) <= literals.WIDTH for line in lines)
     assert sum(line.count(",") for line in lines) == 50
+
+
+@pytest.mark.cc
+def test_arrays_of_every_type_read_back(tmp_path: Path) -> None:
+    arrays = {}
+    for dtype in ALL:
+        edges = np.asarray([0, 1, -1, 2.5, 100]).astype(dtype.numpy)
+        if dtype.is_integer:
+            edges = np.asarray([dtype.low, dtype.high, dtype.high // 2 + 1, 0], dtype.numpy)
+        arrays[dtype] = edges
+    text = ["#include <math.h>", "#include <stdint.h>", "#include <stdio.h>"]
+    for dtype, edges in arrays.items():
+        lines = literals.array_lines(edges)
+        text += [f"static const {dtype.c} {dtype}_[] = {{", *lines, "};"]
+    writes = [f"    fwrite({t}_, sizeof {t}_, 1, stdout);" for t in arrays]
+    text += ["int main(void)", "{", *writes, "    return 0;", "}", ""]
+    (tmp_path / "a.c").write_text("\n".join(text))
+    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "a.c", "-o", "a"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    found = subprocess.run([tmp_path / "a"], capture_output=True, check=True).stdout
+    assert found == b"".join(a.tobytes() for a in arrays.values())
 
 
 def test_small_integers_are_dense() -> None:
