@@ -1,4 +1,4 @@
-"""Run a network's C under the address and undefined-behaviour sanitizers, as a program."""
+"""Run networks' C under the address and undefined-behaviour sanitizers, as one program."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.errors import VerificationError
-from glowmcu.verify.host import FLAGS, compile_files, find_compiler, fitting
+from glowmcu.verify.host import compile_files, find_compiler, fitting
 
 _SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-_MAIN = """\
-#include "{name}.h"
+_HEAD = """\
 #include <stdio.h>
 #include <stdlib.h>
+{includes}
 
 static void *block(size_t size)
 {{
@@ -28,13 +28,12 @@ static void *block(size_t size)
     }}
     return found;
 }}
-
-int main(int argc, char **argv)
+"""
+_NETWORK = """
+static int network{number}(FILE *in, FILE *out)
 {{
-    FILE *in = fopen(argv[argc - 2], "rb");
-    FILE *out = fopen(argv[argc - 1], "wb");
     {name}_arena *arena = aligned_alloc({align}, sizeof(*arena));
-    int status = in == NULL || out == NULL || arena == NULL;
+    int status = arena == NULL;
     if (status == 0) {{
         {name}_init(arena);
     }}
@@ -42,65 +41,120 @@ int main(int argc, char **argv)
 {body}
     }}
     free(arena);
+    return status;
+}}
+"""
+_MAIN = """
+int main(int argc, char **argv)
+{{
+    FILE *in = fopen(argv[argc - 2], "rb");
+    FILE *out = fopen(argv[argc - 1], "wb");
+    int status = in == NULL || out == NULL;
+{calls}
     return status != 0 || fclose(out) != 0 || fclose(in) != 0;
 }}
 """
+Samples = Sequence[Mapping[str, Array]]
 
 
 def run_sanitized(
-    unit: CodeUnit, feeds: Sequence[Mapping[str, Array]], *, compiler: str = ""
+    unit: CodeUnit, feeds: Samples, *, compiler: str = "", optimize: str = "-O2"
 ) -> list[dict[str, Array]]:
     """Run samples with sanitizers, every tensor in a heap block of exactly its size.
 
     Raises VerificationError with the sanitizer's words for the first fault.
     """
+    return run_all_sanitized([(unit, feeds)], compiler=compiler, optimize=optimize)[0]
+
+
+def run_all_sanitized(
+    networks: Sequence[tuple[CodeUnit, Samples]], *, compiler: str = "", optimize: str = "-O2"
+) -> list[list[dict[str, Array]]]:
+    """Run networks of different names one after the other in one program, as `run_sanitized`."""
     with tempfile.TemporaryDirectory(prefix="glowmcu-") as name:
         folder = Path(name)
-        files = {n: t for n, t in unit.files.items() if n.endswith((".c", ".h"))}
-        files["sanitized_main.c"] = _program(unit, len(feeds))
+        files = {
+            n: text
+            for unit, _ in networks
+            for n, text in unit.files.items()
+            if n.endswith((".c", ".h"))
+        }
+        files["sanitized_main.c"] = _program(networks)
         sources = [n for n in files if n.endswith(".c")]
-        flags = [f for f in FLAGS if not f.startswith("-std")] + ["-std=c11", *_SANITIZE]
+        flags = ["-std=c11", optimize, "-ffp-contract=off", *_SANITIZE]
         compile_files(find_compiler(compiler), flags, files, sources, folder / "program")
         with (folder / "in").open("wb") as stream:
-            for sample in feeds:
-                for slot in unit.inputs:
-                    stream.write(fitting(sample, slot).tobytes())
+            for unit, feeds in networks:
+                for sample in feeds:
+                    for slot in unit.inputs:
+                        stream.write(fitting(sample, slot).tobytes())
         done = subprocess.run(
             ["./program", "in", "out"], cwd=folder, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            lines = [n for n in done.stderr.splitlines() if "ERROR" in n or "error" in n]
-            raise VerificationError(
-                f"the network {unit.name} failed under the sanitizers",
-                why="\n         ".join(lines[:3]) or f"status {done.returncode}",
-            )
-        return _read(unit, (folder / "out").read_bytes(), len(feeds))
+            raise _fault(networks, done.stderr, done.returncode)
+        data = memoryview((folder / "out").read_bytes())
+        return _read(networks, data)
 
 
-def _program(unit: CodeUnit, samples: int) -> str:
+def _fault(
+    networks: Sequence[tuple[CodeUnit, Samples]], text: str, status: int
+) -> VerificationError:
+    """Return what the sanitizers say, of the network that said last that it starts."""
+    started = [n.removeprefix("running ") for n in text.splitlines() if n.startswith("running ")]
+    unit = networks[int(started[-1])][0].name if started else networks[0][0].name
+    lines = [n for n in text.splitlines() if "ERROR" in n or "error" in n]
+    return VerificationError(
+        f"the network {unit} failed under the sanitizers",
+        why="\n         ".join(lines[:3]) or f"status {status}",
+    )
+
+
+def _program(networks: Sequence[tuple[CodeUnit, Samples]]) -> str:
+    includes = "\n".join(f'#include "{unit.name}.h"' for unit, _ in networks)
+    parts = [_HEAD.format(includes=includes)]
+    parts += [_network(number, *pair) for number, pair in enumerate(networks)]
+    calls = [
+        line
+        for number in range(len(networks))
+        for line in (
+            f'    fputs("running {number}\\n", stderr);',
+            f"    status = status != 0 || network{number}(in, out) != 0;",
+        )
+    ]
+    return "".join([*parts, _MAIN.format(calls="\n".join(calls))])
+
+
+def _network(number: int, unit: CodeUnit, feeds: Samples) -> str:
     lines = []
     for slot in unit.inputs:
         size = slot.type.nbytes
         lines += [f"{slot.type.dtype.c} *{slot.id} = block({size});"]
         lines += [f"status |= fread({slot.id}, 1, {size}, in) != {size};"]
     lines += [f"{s.type.dtype.c} *{s.id} = block({s.type.nbytes});" for s in unit.outputs]
-    names = ", ".join(s.id for s in (*unit.inputs, *unit.outputs))
-    lines.append(f"status |= {unit.name}_run(arena, {names}) != 0;")
+    names = "".join(f", {s.id}" for s in (*unit.inputs, *unit.outputs))
+    lines.append(f"status |= {unit.name}_run(arena{names}) != 0;")
     for slot in unit.outputs:
         size = slot.type.nbytes
         lines += [f"status |= fwrite({slot.id}, 1, {size}, out) != {size};"]
     lines += [f"free({s.id});" for s in (*unit.inputs, *unit.outputs)]
     body = "\n".join(f"        {line}" for line in lines)
-    return _MAIN.format(name=unit.name, align=unit.arena_align, samples=samples, body=body)
+    return _NETWORK.format(
+        number=number, name=unit.name, align=unit.arena_align, samples=len(feeds), body=body
+    )
 
 
-def _read(unit: CodeUnit, data: bytes, samples: int) -> list[dict[str, Array]]:
-    found, start = [], 0
-    for _ in range(samples):
-        outputs = {}
-        for slot in unit.outputs:
-            piece = np.frombuffer(data, np.uint8, slot.type.nbytes, start)
-            outputs[slot.name] = piece.view(slot.type.dtype.numpy).reshape(slot.type.shape).copy()
-            start += slot.type.nbytes
-        found.append(outputs)
+def _read(
+    networks: Sequence[tuple[CodeUnit, Samples]], data: memoryview
+) -> list[list[dict[str, Array]]]:
+    found: list[list[dict[str, Array]]] = []
+    start = 0
+    for unit, feeds in networks:
+        found.append([{} for _ in feeds])
+        for outputs in found[-1]:
+            for slot in unit.outputs:
+                piece = np.frombuffer(data, np.uint8, slot.type.nbytes, start)
+                stored = piece.view(slot.type.dtype.storage).reshape(slot.type.shape)
+                outputs[slot.name] = stored.astype(slot.type.dtype.numpy)
+                start += slot.type.nbytes
     return found
