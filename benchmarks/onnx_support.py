@@ -23,7 +23,8 @@ from onnx import numpy_helper
 from glowmcu.driver import Compilation
 from glowmcu.errors import GlowmcuError
 from glowmcu.instr.evaluate import evaluate
-from glowmcu.onnx_backend import OPTIONS, compile_for, cropped, inputs_of
+from glowmcu.onnx_backend import OPTIONS, compile_for, inputs_of
+from glowmcu.verify.extent import cropped
 from glowmcu.verify.host import HostLibrary, build_library
 
 FLAGS = ("-O0", "-std=c99", "-ffp-contract=off", "-w")
@@ -178,7 +179,7 @@ def _check(case: Case, compilation: Compilation, index: int, library: Path) -> N
         for name, array in evaluate(compilation.function, feeds).items():
             if not np.array_equal(array, found[name]):
                 raise AssertionError("the C and the numpy instructions differ")
-    compare_all(case, index, cropped(found))
+    compare_all(case, index, cropped(found, compilation.unit.extents))
 
 
 def compare_all(case: Case, index: int, found: Mapping[str, Any]) -> None:

@@ -157,6 +157,7 @@ def compile_imported(
         tuple(graphs.records),
         imported.opset,
         quantized.record() if quantized else None,
+        imported.extents,
     )
     function, layout, unit = generate(lowered, options, info, trace, progress)
     compilation = Compilation(

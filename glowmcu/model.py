@@ -36,7 +36,8 @@ class CompiledModel:
 
         inputs  one array per network input, of its shape, or with a leading axis of samples (the
                 outputs then have it too). Real numbers for a quantized input are quantized first.
-        Returns the outputs by name, with the exact bits of the target.
+        Returns the outputs by name, with the exact bits of the target. Those whose size depends on
+        the data have their actual shape; of several samples that of the largest, then zeros.
         """
         chosen = self.compilation if board is not None else self.compilation.for_host()
         return run_unit(chosen.unit, inputs, board=board)

@@ -15,6 +15,7 @@ from glowmcu.core.types import Array
 from glowmcu.driver import Compilation, compile_network
 from glowmcu.errors import UnsupportedError
 from glowmcu.options import Options
+from glowmcu.verify.extent import cropped
 from glowmcu.verify.host import HostLibrary
 
 Feeds = Mapping[str, Array]
@@ -52,16 +53,6 @@ def compile_for(
             return found, {n: a for n, a in feeds.items() if n not in fixed}
 
 
-def cropped(outputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return outputs with a companion NAME_shape as large as it says; the companions too."""
-    found = dict(outputs)
-    for name, array in outputs.items():
-        shape = outputs.get(f"{name}_shape")
-        if shape is not None and shape.shape == (array.ndim,):
-            found[name] = array[tuple(slice(int(n)) for n in shape)]
-    return found
-
-
 class GlowmcuRep(BackendRep):
     """A model, compiled when it is first run and again when a fixed input has another value."""
 
@@ -83,7 +74,7 @@ class GlowmcuRep(BackendRep):
         key = compilation.unit.files[f"{compilation.unit.name}.c"]
         if key not in self._libraries:
             self._libraries[key] = HostLibrary(compilation.unit, flags=FLAGS)
-        outputs = cropped(self._libraries[key].run(rest))
+        outputs = cropped(self._libraries[key].run(rest), compilation.unit.extents)
         order = [o.name for o in self._model.graph.output]
         return namedtupledict("Outputs", order)(*(outputs[n] for n in order))
 

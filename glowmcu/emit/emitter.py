@@ -113,6 +113,7 @@ def emit(
         size,
         align,
         tuple(headers),
+        info.extents,
     )
 
 

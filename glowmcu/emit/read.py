@@ -31,6 +31,7 @@ def read_unit(folder: Path) -> CodeUnit:
             tuple(tuple(_slot(s) for s in layer["outputs"]) for layer in report["layers"]),
             report["arena_bytes"],
             report["arena_align"],
+            extents=report["extents"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidModelError(

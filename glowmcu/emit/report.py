@@ -75,6 +75,7 @@ def facts(
         "macs": sum(i.macs for i in function.instructions),
         "inputs": [_slot(s) for s in inputs],
         "outputs": [_slot(s) for s in outputs],
+        "extents": dict(info.extents),
         "states": [
             {"name": b.name, "type": shape_text(b.type), "offset": address(b, plan)}
             for b in function.states

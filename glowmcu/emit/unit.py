@@ -53,6 +53,7 @@ class ModelInfo:
     notes   sentences about what was decided on the way
     passes  records of the passes that ran, for the report
     quantization  how a float model was quantized, for the report
+    extents  outputs whose shape depends on data -> the output that says their actual shape
     """
 
     name: str = ""
@@ -61,6 +62,7 @@ class ModelInfo:
     passes: tuple[PassRecord, ...] = ()
     opset: int = 0
     quantization: Mapping[str, Any] | None = None
+    extents: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class CodeUnit:
     inputs   in the order of NAME_run's parameters, then the outputs
     layers   for each layer the slots that it writes
     headers  names of C library headers that the code includes beside those of freestanding C
+    extents  outputs whose shape depends on data -> the output that says their actual shape
     """
 
     name: str
@@ -104,6 +107,7 @@ class CodeUnit:
     arena_size: int
     arena_align: int
     headers: tuple[str, ...] = field(default=())
+    extents: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -27,33 +27,40 @@ DATA_DEPENDENT = frozenset({"Compress", "NonMaxSuppression", "NonZero", "TopK", 
 _ONE_BY_ONE = ("Elementwise", "Cast", "Quantize", "Dequantize", "AsQuant", "BitCast")
 
 
-def with_shapes(graph: Graph, report: Callable[[GlowmcuError], None]) -> Graph:
+def with_shapes(
+    graph: Graph, report: Callable[[GlowmcuError], None]
+) -> tuple[Graph, dict[str, str]]:
     """Return the graph with an output NAME_shape for each output whose shape depends on data.
 
     The marks that said so are gone. Nodes that would read beyond what is meant are reported.
+    Returns the names of the new outputs, too: output -> the one that says its actual shape.
     """
     if not any(isinstance(n.op, Bounded) for n in graph.nodes()):
-        return graph
+        return graph, {}
     extents = _Follower(report).follow(graph)
     outputs, names = list(graph.outputs), list(graph.output_names)
+    companions: dict[str, str] = {}
     for value, name in zip(graph.outputs, graph.output_names, strict=True):
         if extents.get(value):
-            outputs.append(_shape(value, name, extents[value]))
-            names.append(f"{name}_shape")
+            label = f"{name}_shape"
+            while label in names:
+                label += "_"
+            outputs.append(_shape(value, label, extents[value]))
+            names.append(label)
+            companions[name] = label
     marks = [n for n in graph.nodes() if isinstance(n.op, Bounded)]
-    return substitute(
-        Graph(graph.name, graph.inputs, tuple(outputs), tuple(names)),
-        {n.output: x for n in marks if (x := n.inputs[0]) is not None},
-    )
+    shaped = Graph(graph.name, graph.inputs, tuple(outputs), tuple(names))
+    bare = substitute(shaped, {n.output: x for n in marks if (x := n.inputs[0]) is not None})
+    return bare, companions
 
 
-def _shape(value: Value, name: str, extents: Extents) -> Value:
+def _shape(value: Value, label: str, extents: Extents) -> Value:
     """Return the actual shape: the capacity, but for the bounded dimensions."""
-    found = constant(f"{name}.capacity", np.asarray(value.shape, np.int32))
+    found = constant(f"{label}.capacity", np.asarray(value.shape, np.int32))
     for axis, extent in sorted(extents.items()):
-        mask = constant(f"{name}.bounded{axis}", np.arange(value.type.rank) == axis)
-        label = f"{name}_shape" if axis == max(extents) else f"{name}_shape.{axis}"
-        found = apply(Elementwise("where"), mask, extent, found, name=label).output
+        mask = constant(f"{label}.bounded{axis}", np.arange(value.type.rank) == axis)
+        name = label if axis == max(extents) else f"{label}.{axis}"
+        found = apply(Elementwise("where"), mask, extent, found, name=name).output
     return found
 
 

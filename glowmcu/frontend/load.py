@@ -33,6 +33,7 @@ class Imported:
     sha256  of the file's bytes followed by those of its external data
     name    the file's stem, else the name of the ONNX graph
     opset   of the ai.onnx domain
+    extents  outputs whose shape depends on data -> the output that says their actual shape
     model   the protobuf, external data read in, fixed inputs as initializers
     """
 
@@ -41,6 +42,7 @@ class Imported:
     sha256: str
     name: str
     opset: int
+    extents: Mapping[str, str]
     model: onnx.ModelProto
 
 
@@ -106,22 +108,20 @@ def survey(
         settler.add(value)
     importer.nodes(graph.node, scope, [o.name for o in graph.output], "")
     found = _graph(source, scope, importer, known)
-    if found is not None:
-        found = with_shapes(found, importer.report)
-        verify(found)
-    imported = None if found is None else _imported(found, source)
-    return Survey(imported, importer.error())
-
-
-def _imported(graph: Graph, source: Source) -> Imported:
-    return Imported(
-        graph,
+    if found is None:
+        return Survey(None, importer.error())
+    shaped, extents = with_shapes(found, importer.report)
+    verify(shaped)
+    imported = Imported(
+        shaped,
         tuple(source.notes),
         source.hash.hexdigest(),
         source.name,
-        opsets(source).get("", 0),
+        versions.get("", 0),
+        extents,
         source.proto,
     )
+    return Survey(imported, importer.error())
 
 
 def _graph(source: Source, scope: Scope, importer: Importer, inputs: list[Value]) -> Graph | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from glowmcu.graph.graph import Node, Value
 from glowmcu.instr import evaluate as instr
 from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.striped import unrolled
+from glowmcu.verify.extent import cropped
 
 if TYPE_CHECKING:
     from glowmcu.graph.graph import Graph
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 LSB_PER_LAYER = 1
 FLOAT_TOLERANCE = 1e-4
+_MOST = (1 << 63) - 1
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,10 @@ class Difference:
 
 
 def difference(expected: Array, got: Array, type_: TensorType) -> Difference:
-    """Compare stored arrays of one type."""
+    """Compare stored arrays of one type; those of different shapes differ as much as can be."""
     lsb = None
+    if expected.shape != got.shape:
+        return Difference(_MOST if type_.dtype.is_integer else None, np.inf, -np.inf)
     if type_.dtype.is_integer or type_.dtype.kind == "bool":
         deltas = expected.astype(np.int64) - got.astype(np.int64)
         lsb = int(np.abs(deltas).max(initial=0))
@@ -118,8 +124,16 @@ def _aligned(
     return found if found.shape == type_.shape else None
 
 
-def compare_graph(graph: Graph, tensors: Mapping[str, Array], result: Comparison) -> None:
-    """Compare every node of a graph with the reference, given the reference's inputs."""
+def compare_graph(
+    graph: Graph,
+    tensors: Mapping[str, Array],
+    result: Comparison,
+    extents: Mapping[str, str] = _NONE,
+) -> None:
+    """Compare every node of a graph with the reference, given the reference's inputs.
+
+    extents  see verify.extent.cropped; such outputs are compared as they leave the network
+    """
     arrays: dict[Value, Array] = {v: tensors[v.name] for v in graph.inputs}
     for node in graph.nodes():
         inputs = [
@@ -130,6 +144,22 @@ def compare_graph(graph: Graph, tensors: Mapping[str, Array], result: Comparison
             arrays[value] = got if expected is None else expected
             if expected is not None:
                 result.add(_label(node), difference(expected, got, value.type))
+    outputs = dict(zip(graph.output_names, graph.outputs, strict=True))
+    found = {n: v.data if v.data is not None else arrays[v] for n, v in outputs.items()}
+    types = {n: v.type for n, v in outputs.items()}
+    _compare_cropped(found, types, tensors, extents, result)
+
+
+def _compare_cropped(
+    found: Mapping[str, Array],
+    types: Mapping[str, TensorType],
+    tensors: Mapping[str, Array],
+    extents: Mapping[str, str],
+    result: Comparison,
+) -> None:
+    meant = cropped(found, extents)
+    for name in extents:
+        result.add(f"output {name}", difference(tensors[name], meant[name], types[name]))
 
 
 def _label(node: Node) -> str:
@@ -137,7 +167,10 @@ def _label(node: Node) -> str:
 
 
 def compare_instructions(
-    function: Function, tensors: Mapping[str, Array], result: Comparison
+    function: Function,
+    tensors: Mapping[str, Array],
+    result: Comparison,
+    extents: Mapping[str, str] = _NONE,
 ) -> None:
     """Compare every instruction with the reference, given the reference's inputs.
 
@@ -156,6 +189,9 @@ def compare_instructions(
                 found = difference(expected, memory[buffer], buffer.type)
                 result.add(instruction_label(instruction), found)
                 memory[buffer][...] = expected
+    outputs = dict(zip(function.output_names, function.outputs, strict=True))
+    arrays = {n: memory[b] for n, b in outputs.items()}
+    _compare_cropped(arrays, {n: b.type for n, b in outputs.items()}, tensors, extents, result)
 
 
 def instruction_label(instruction: Instruction) -> str:

@@ -22,6 +22,7 @@ from glowmcu.verify.compare import (
     difference,
     instruction_label,
 )
+from glowmcu.verify.extent import cropped
 from glowmcu.verify.host import HostLibrary
 from glowmcu.verify.reference import Reference
 
@@ -64,23 +65,27 @@ def _against_reference(
 ) -> list[Comparison]:
     graph = Comparison("ONNX Runtime - numpy graph")
     function = Comparison("ONNX Runtime - numpy instructions")
-    states = compilation.options.state
+    states, extents = compilation.options.state, compilation.unit.extents
     known = _first_states(compilation, real=False)
     for inputs in feeds:
         feed = {**inputs, **known}
         tensors = reference.run(feed)
         known = {state: tensors[source] for state, source in states.items()}
-        compare_graph(compilation.graph, tensors, graph)
-        compare_instructions(compilation.function, tensors, function)
+        compare_graph(compilation.graph, tensors, graph, extents)
+        compare_instructions(compilation.function, tensors, function, extents)
         arrays = evaluate_all(compilation.graph, feed)
-        got = evaluate(compilation.function, feed)
-        for value, name in zip(
-            compilation.graph.outputs, compilation.graph.output_names, strict=True
-        ):
-            type_ = value.type
-            graph.add(name, difference(tensors[name], arrays[value], type_), output=True)
+        tensors |= {
+            said: np.asarray(tensors[name].shape, np.int32) for name, said in extents.items()
+        }
+        outputs = dict(zip(compilation.graph.output_names, compilation.graph.outputs, strict=True))
+        meant = cropped({n: arrays[v] for n, v in outputs.items()}, extents)
+        got = cropped(evaluate(compilation.function, feed), extents)
+        for name, value in outputs.items():
+            found = difference(tensors[name], meant[name], value.type)
+            graph.add(name, found, output=True)
             if name in got:
-                function.add(name, difference(tensors[name], got[name], type_), output=True)
+                found = difference(tensors[name], got[name], value.type)
+                function.add(name, found, output=True)
     return [graph, function]
 
 

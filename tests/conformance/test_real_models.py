@@ -14,7 +14,8 @@ import pytest
 
 from glowmcu.driver import Compilation, compile_network
 from glowmcu.errors import GlowmcuError
-from glowmcu.onnx_backend import OPTIONS, compile_for, cropped, inputs_of
+from glowmcu.onnx_backend import OPTIONS, compile_for, inputs_of
+from glowmcu.verify.extent import cropped
 from glowmcu.verify.host import HostLibrary
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -52,7 +53,8 @@ def _compiled(path: Path) -> tuple[Compilation, dict[str, np.ndarray]]:
 
 def _check(path: Path, flags: list[str], rtol: float) -> None:
     compilation, feeds = _compiled(path)
-    found = cropped(HostLibrary(compilation.unit, flags=tuple(flags)).run(feeds))
+    outputs = HostLibrary(compilation.unit, flags=tuple(flags)).run(feeds)
+    found = cropped(outputs, compilation.unit.extents)
     names = [o.name for o in compilation.source.graph.output]
     for name, want in zip(names, _data(path.with_suffix(".npz"), "out"), strict=True):
         got = found[name]
