@@ -39,6 +39,7 @@ from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
 from glowmcu.quantize import Quantized
 from glowmcu.targets.target import Target, target
+from glowmcu.verify.host import this_machine
 from glowmcu.verify.self_test import golden
 
 Progress = Callable[[str], None]
@@ -69,13 +70,15 @@ class Compilation:
         return self.unit.target
 
     def for_host(self) -> Compilation:
-        """Return this compilation with the portable kernels, which run here and give the same bits.
+        """Return this compilation with kernels that run here and give the same bits.
 
-        It is the same one where no kernel needs anything of the target.
+        It is the same one where no kernel needs anything that this machine has not.
         """
-        if not any(i.kernel and i.kernel.requires for i in self.function.instructions):
+        used = [i.kernel.requires for i in self.function.instructions if i.kernel]
+        here = this_machine()
+        if frozenset().union(*used) <= here.capabilities:
             return self
-        options = replace(self.options, target="host", ram_limit=None, flash_limit=None)
+        options = replace(self.options, target=here.name, ram_limit=None, flash_limit=None)
         function, layout, unit = generate(self.lowered, options, self.info)
         return replace(self, function=function, plan=layout, unit=unit, options=options)
 

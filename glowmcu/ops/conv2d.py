@@ -9,6 +9,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._avx2 import CONV_AVX2
 from glowmcu.ops._conv_dsp import CONV_DSP
 from glowmcu.ops._conv_fpu import conv_fpu
 from glowmcu.ops._conv_mve import CONV_MVE
@@ -184,6 +185,7 @@ class ConvS8(WindowInstruction):
         *CONV_HALFWORD,
         *CONV_DSP,
         *WINOGRAD_DSP,
+        *CONV_AVX2,
         Kernel(
             "gm_conv2d_s8",
             accepts=_by_rows,

@@ -13,6 +13,7 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.ops._avx2 import DENSE_AVX2
 from glowmcu.ops._conv_mve import DENSE_MVE
 from glowmcu.ops._dense_dsp import DENSE_DSP
 from glowmcu.ops._halfword import DENSE_HALFWORD
@@ -147,6 +148,7 @@ class DenseS8(Instruction):
         *DENSE_MVE,
         *DENSE_HALFWORD,
         *DENSE_DSP,
+        *DENSE_AVX2,
         Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),
     )
 

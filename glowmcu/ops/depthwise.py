@@ -10,6 +10,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._avx2 import DEPTHWISE_AVX2
 from glowmcu.ops._conv_fpu import DEPTHWISE_FPU
 from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
@@ -136,6 +137,7 @@ class DepthwiseS8(WindowInstruction):
     kernels = (
         *DEPTHWISE_MVE,
         *DEPTHWISE_DSP,
+        *DEPTHWISE_AVX2,
         Kernel(
             "gm_depthwise_s8",
             scratch=_scratch,

@@ -50,6 +50,7 @@ TARGETS: dict[str, Target] = {
     t.name: t
     for t in (
         Target("host", "this machine, portable C99", frozenset(), "", (), 16),
+        Target("x86-avx2", "x86-64 with AVX2", frozenset({"x86-avx2"}), "", ("-mavx2",), 16),
         _arm("cortex-m0", "Armv6-M", {"armv6m"}, "-mcpu=cortex-m0", _SOFT),
         _arm("cortex-m0plus", "Armv6-M", {"armv6m"}, "-mcpu=cortex-m0plus", _SOFT),
         _arm("cortex-m3", "Armv7-M", set(), "-mcpu=cortex-m3", _SOFT),
@@ -82,6 +83,16 @@ TARGETS: dict[str, Target] = {
             "Armv8.1-M with DSP, FPU and Helium",
             {"arm-dsp", "arm-fpu", "arm-mve"},
             "-mcpu=cortex-m55",
+            _HARD,
+            "-mfpu=auto",
+            align=16,
+        ),
+        # no -mcpu=cortex-m85: GCC knows it from version 13 on, the architecture before
+        _arm(
+            "cortex-m85",
+            "Armv8.1-M with DSP, FPU and Helium",
+            {"arm-dsp", "arm-fpu", "arm-mve"},
+            "-march=armv8.1-m.main+mve.fp+fp.dp",
             _HARD,
             "-mfpu=auto",
             align=16,

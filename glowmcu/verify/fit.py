@@ -20,6 +20,7 @@ CYCLES_PER_INSTRUCTION = {
     "cortex-m7": 0.8,
     "cortex-m33": 1.1,
     "cortex-m55": 1.8,
+    "cortex-m85": 1.2,
     "riscv32": 1.4,
 }
 """Of kernels like ours, without wait states; that of the Cortex-M4 by a model of its pipeline, the

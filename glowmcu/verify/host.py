@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
 from glowmcu.errors import InvalidModelError, ToolMissingError, VerificationError
+from glowmcu.targets.target import Target, target
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 _GUARD = 64
@@ -49,6 +51,17 @@ def find_compiler(wanted: str = "") -> str:
     )
 
 
+@cache
+def this_machine() -> Target:
+    """Return the target whose code is the fastest that runs here."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        flags = ""
+    vectors = "\nflags" in flags and " avx2 " in flags
+    return target("x86-avx2" if vectors else "host")
+
+
 def cache_folder() -> Path:
     """Return the folder for built libraries: in XDG_CACHE_HOME, ~/.cache, or the temporary one."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -78,7 +91,7 @@ def build_library(
         files.update({n: t for n, t in unit.files.items() if n.endswith((".c", ".h"))})
         if trace:
             files[f"{unit.name}_trace.h"] = _TRACE_HEADER.format(name=unit.name.upper())
-    options = list(flags)
+    options = [*flags, *dict.fromkeys(f for u in units for f in _machine_flags(u))]
     if trace:
         files["glowmcu_trace.c"] = _TRACE_SOURCE
         options += [f'-D{u.name.upper()}_HOOK_HEADER="{u.name}_trace.h"' for u in units]
@@ -94,6 +107,11 @@ def build_library(
         sources = [n for n in files if n.endswith(".c")]
         compile_files(program, ["-shared", "-fPIC", *options], files, sources, library)
     return library
+
+
+def _machine_flags(unit: CodeUnit) -> tuple[str, ...]:
+    """Return what the compiler of this machine needs for the instructions that a unit uses."""
+    return () if unit.target.compiler else unit.target.flags
 
 
 def _prune(folder: Path) -> None:

@@ -23,7 +23,7 @@ from glowmcu.targets.kernel import Kernel, no_scratch
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "runtime_c" / "core"
-SOURCES = ROOT / "runtime_c" / "src" / "c99"
+SOURCES = ROOT / "runtime_c" / "src"
 STRICT = (
     "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "
     "-Wdouble-promotion -Werror -ffp-contract=off"
@@ -227,8 +227,10 @@ static void release(void)
 """
 
 
-def run_cases(cases: Sequence[Case], folder: Path, compiler: str = "gcc") -> dict[str, list[Array]]:
-    """Return the outputs of every case by label."""
+def run_cases(
+    cases: Sequence[Case], folder: Path, compiler: str = "gcc", flags: Sequence[str] = ()
+) -> dict[str, list[Array]]:
+    """Return the outputs of every case by label; `flags` are those of the processor."""
     assert shutil.which(compiler), f"{compiler} is needed"
     data = bytearray()
     functions = [case_function(i, case, data) for i, case in enumerate(cases)]
@@ -241,8 +243,9 @@ def run_cases(cases: Sequence[Case], folder: Path, compiler: str = "gcc") -> dic
     )
     (folder / "main.c").write_text(text)
     (folder / "data.bin").write_bytes(data)
-    sources = [SOURCES / f"{s}.c" for s in symbols]
-    command = [compiler, "-std=c99", "-ffp-contract=off", *SANITIZE, f"-I{CORE}"]
+    sources = sorted({SOURCES / c.kernel.folder / f"{c.kernel.symbol}.c" for c in cases})
+    command = [compiler, "-std=c99", "-ffp-contract=off", *SANITIZE, *flags, f"-I{CORE}"]
+    command += [f"-I{place}" for place in sorted({s.parent for s in sources})]
     command += [folder / "main.c", *sources, "-o", folder / "run", "-lm"]
     subprocess.run(command, check=True, timeout=600)
     ran = subprocess.run([folder / "run", folder / "data.bin"], capture_output=True, timeout=300)

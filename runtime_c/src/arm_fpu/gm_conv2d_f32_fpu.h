@@ -6,49 +6,13 @@
 
 #include "gm_conv2d_f32.h"
 #include "gm_fpu.h"
+#include "gm_gather_f32.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef gm_conv2d_f32_t gm_conv2d_f32_fpu_t;
-
-/* Append `count` pixels of a row from pixel `first` on, zeros where they lie outside. */
-GM_INLINE float *gm_conv2d_f32_fpu_part(const gm_conv2d_f32_fpu_t *p, float *to, const float *row,
-                                        int32_t first, int32_t count)
-{
-    for (int32_t j = 0; j < count; j++) {
-        const int32_t x = first + j;
-        const size_t bytes = (size_t)p->channels * sizeof(float);
-        if (row != NULL && x >= 0 && x < p->width) {
-            memcpy(to, row + x * p->channels, bytes);
-        } else {
-            memset(to, 0, bytes);
-        }
-        to += p->channels;
-    }
-    return to;
-}
-
-/* The values of one window, which starts at pixel `first` of the rows; NULL is a row of zeros. */
-GM_INLINE void gm_conv2d_f32_fpu_gather(const gm_conv2d_f32_fpu_t *p, float *to,
-                                        const void *const *rows, int32_t first)
-{
-    const int32_t span = p->kernel_width;
-    for (int32_t i = 0; i < p->kernel_height; i++) {
-        const float *const row = (const float *)rows[i];
-        if (row != NULL && p->dilation_width == 1 && first >= 0 && first + span <= p->width) {
-            memcpy(to, row + first * p->channels, (size_t)(span * p->channels) * sizeof(float));
-            to += span * p->channels;
-        } else if (p->dilation_width == 1) {
-            to = gm_conv2d_f32_fpu_part(p, to, row, first, span);
-        } else {
-            for (int32_t j = 0; j < span; j++) {
-                to = gm_conv2d_f32_fpu_part(p, to, row, first + j * p->dilation_width, 1);
-            }
-        }
-    }
-}
 
 /* All channels of up to four pixels, from their windows run->x. */
 GM_INLINE void gm_conv2d_f32_fpu_channels(const gm_conv2d_f32_fpu_t *p, gm_fpu_block_t *run,
@@ -127,8 +91,7 @@ GM_INLINE void gm_conv2d_f32_fpu_core(const gm_conv2d_f32_fpu_t *p, float *y, co
                     const int inside = row >= 0 && row < p->height;
                     rows[i] = inside ? x + row * p->width * p->channels : NULL;
                 }
-                gm_conv2d_f32_fpu_gather(p, windows + k * inner, rows,
-                                         ox * p->stride_width - p->pad_left);
+                gm_gather_f32(p, windows + k * inner, rows, ox * p->stride_width - p->pad_left);
                 oy += ox + 1 == p->out_width;
                 ox = ox + 1 == p->out_width ? 0 : ox + 1;
             }
