@@ -14,15 +14,17 @@ from glowmcu.ops._window import MAX_ROWS
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 if TYPE_CHECKING:
-    from glowmcu.ops.conv2d import ConvS8
+    from glowmcu.ops.conv2d import ConvF32, ConvS8
     from glowmcu.ops.dense import DenseS8
-    from glowmcu.ops.depthwise import DepthwiseS8
+    from glowmcu.ops.depthwise import DepthwiseF32, DepthwiseS8
 
 AVX2 = frozenset({"x86-avx2"})
 LANES = 8
 """32-bit sums of a vector."""
 MAX_TAPS = 64
 """GM_DEPTHWISE_AVX2_TAPS."""
+_FLOAT = 4
+"""Bytes of a float."""
 _TAKEN = 16
 """Channels of a depthwise layer that are taken together."""
 _IN_ORDER = [0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15]
@@ -93,7 +95,7 @@ def _conv_row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
     return (Overlap("y", "x", *within_rows(i, 4, i.out_channels, i.channels)),)
 
 
-def _conv_in_place(i: ConvS8) -> tuple[tuple[str, str], ...]:
+def _conv_in_place(i: ConvF32 | ConvS8) -> tuple[tuple[str, str], ...]:
     return (("y", "x"),) if is_pointwise(i) and i.out_channels <= i.channels else ()
 
 
@@ -187,3 +189,82 @@ DEPTHWISE_AVX2 = (
     ),
 )
 """Kernels of DepthwiseS8."""
+
+
+# Float: vectors of the compiler, sums in the order of the C kernels.
+
+
+def _known_f32(i: ConvF32 | DepthwiseF32) -> str:
+    if i.kernel_height > MAX_ROWS:
+        return f"the window is taller than {MAX_ROWS} rows"
+    known = data_of(i.w) is not None and (i.bias is None or data_of(i.bias) is not None)
+    return "" if known else "weights or bias are computed at run time"
+
+
+def _bias_f32(i: ConvF32 | DepthwiseF32, channels: int) -> Packed:
+    bias = np.zeros(channels, np.float32) if i.bias is None else data_of(i.bias)
+    assert bias is not None
+    return Packed("bias", np.pad(bias, (0, -channels % LANES)), "bias")
+
+
+def _eights(weights: Array) -> Array:
+    """Return [N, K] as [ceil(N / 8)][K][8]."""
+    padded = np.pad(weights, ((0, -weights.shape[0] % LANES), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, LANES, weights.shape[1]).transpose(0, 2, 1))
+
+
+def _pack_f32(i: ConvF32 | DepthwiseF32) -> tuple[Packed, ...]:
+    data = data_of(i.w)
+    assert data is not None
+    channels = data.shape[0]
+    label = f"{i.w.name} {list(data.shape)} by eight output channels"
+    words = _eights(data.reshape(channels, -1)).reshape(-1)
+    return Packed("w", words, label), _bias_f32(i, channels)
+
+
+def _accepts_conv_f32(i: ConvF32) -> str:
+    return "is for convolutions without groups" if i.groups != 1 else _known_f32(i)
+
+
+def _conv_overlap_f32(i: ConvF32) -> tuple[Overlap, ...]:
+    outer, inner = _FLOAT * i.out_channels, _FLOAT * i.channels
+    if not is_pointwise(i):
+        return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=False)),)
+    pixels = i.batch * i.height * i.width
+    return (Overlap("y", "x", *ascending_blocks(pixels, 4, outer, inner, moved=True)),)
+
+
+def _depthwise_overlap_f32(i: DepthwiseF32) -> tuple[Overlap, ...]:
+    pixel = _FLOAT * i.channels
+    return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=False)),)
+
+
+CONV_F32_AVX2 = (
+    Kernel(
+        "gm_conv2d_f32_avx2",
+        requires=AVX2,
+        folder="x86_avx2",
+        accepts=_accepts_conv_f32,
+        scratch=lambda i: 4 * _FLOAT * i.kernel_height * i.kernel_width * i.channels,
+        pack=_pack_f32,
+        core=True,
+        in_place=_conv_in_place,
+        overlap=_conv_overlap_f32,
+    ),
+)
+"""Kernels of ConvF32."""
+
+DEPTHWISE_F32_AVX2 = (
+    Kernel(
+        "gm_depthwise_f32_avx2",
+        requires=AVX2,
+        folder="x86_avx2",
+        accepts=lambda i: (
+            "is for a multiple of 8 channels" if i.channels % LANES else _known_f32(i)
+        ),
+        pack=_pack_f32,
+        core=True,
+        overlap=_depthwise_overlap_f32,
+    ),
+)
+"""Kernels of DepthwiseF32."""

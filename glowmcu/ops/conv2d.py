@@ -9,7 +9,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
-from glowmcu.ops._avx2 import CONV_AVX2
+from glowmcu.ops._avx2 import CONV_AVX2, CONV_F32_AVX2
 from glowmcu.ops._conv_dsp import CONV_DSP
 from glowmcu.ops._conv_fpu import conv_fpu
 from glowmcu.ops._conv_mve import CONV_MVE
@@ -138,6 +138,7 @@ class ConvF32(WindowInstruction):
 
     kernels = (
         conv_fpu(_pack_f32),
+        *CONV_F32_AVX2,
         Kernel(
             "gm_conv2d_f32",
             accepts=_by_rows,

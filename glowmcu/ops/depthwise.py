@@ -10,7 +10,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
-from glowmcu.ops._avx2 import DEPTHWISE_AVX2
+from glowmcu.ops._avx2 import DEPTHWISE_AVX2, DEPTHWISE_F32_AVX2
 from glowmcu.ops._conv_fpu import DEPTHWISE_FPU
 from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
@@ -98,6 +98,7 @@ class DepthwiseF32(WindowInstruction):
 
     kernels = (
         *DEPTHWISE_FPU,
+        *DEPTHWISE_F32_AVX2,
         Kernel(
             "gm_depthwise_f32",
             scratch=_scratch,

@@ -61,6 +61,33 @@ TWINS = {
     "arm_fpu": M4_FPU,
     "arm_mve": ["-mcpu=cortex-m55", HARD],
 }
+HOST_TWINS = {
+    "gcc": ["gcc", *STRICT],
+    "clang": ["clang", *STRICT],
+    "c++": ["g++", "-std=c++11", "-x", "c++", *WARNINGS],
+}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", HOST_TWINS)
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_twins_of_the_host_compile_without_a_warning(
+    name: str, level: str, tmp_path: Path, need: Callable[..., None]
+) -> None:
+    command = HOST_TWINS[name]
+    need(command[0])
+    place = ROOT / "src" / "x86_avx2"
+    flags = ["-mavx2", level, f"-I{ROOT / 'core'}", f"-I{place}"]
+    ran = subprocess.run(
+        [*command, *flags, *sorted(place.glob("*.c"))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+
+
 ARM_COMPILERS = {
     "gcc": ["arm-none-eabi-gcc", "-mthumb"],
     "clang": ["clang", "--target=arm-none-eabi", "-mthumb"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,17 +13,20 @@ from vector_layers import LAYERS, depthwise
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import Quant, TensorType
+from glowmcu.driver import compile_network
 from glowmcu.graph.graph import Graph, Value, apply
 from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
 from glowmcu.ops.base import Op
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pool import Pool2D
+from glowmcu.options import Options
 from glowmcu.targets.board import board
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.select import select
 from glowmcu.targets.target import target
 from glowmcu.verify.board import run_all_on_board
+from glowmcu.verify.host import HostLibrary
 
 M55 = target("cortex-m55")
 
@@ -128,3 +132,21 @@ def test_neighbouring_weights_of_minus_128_are_refused() -> None:
     choice = select(function.instructions[0], M55)
     assert choice.kernel.folder != "arm_mve"
     assert "-128" in " ".join(reason for _, reason in choice.rejected)
+
+
+@pytest.mark.qemu
+def test_code_for_the_m85_is_that_of_the_m55(shared: Path, qemu: None) -> None:
+    path = shared / "mlperf_tiny" / "models" / "kws_int8.onnx"
+    one, other = (
+        compile_network(path, Options(name="kws", target=name))
+        for name in ("cortex-m55", "cortex-m85")
+    )
+    (slot,) = one.unit.inputs
+    rng = np.random.default_rng(5)
+    feed = {slot.name: rng.integers(-128, 128, slot.type.shape).astype(np.int8)}
+    expected = HostLibrary(other.for_host().unit).run(feed)
+    found = run_all_on_board([other.unit], board("mps3-an547"), [[feed]])[0].outputs[0]
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+    kernels = [[i.kernel for i in c.function.instructions] for c in (one, other)]
+    assert kernels[0] == kernels[1]
