@@ -2,6 +2,8 @@
 
     y = clamp(zero_point + (((acc << shift) * multiplier + 2^31) >> 32))
 
+A negative shift goes right and rounds half up: sums of 64 bits are brought to 32 that way.
+
 `multiplier` is an even int32, 2 * round(scale / 2^shift * 2^31), so that the same bits come out of
 SMMLAR (Cortex-M4), VQRDMULH (MVE, with multiplier / 2) and an int64 product (C99).
 """
@@ -38,12 +40,15 @@ def requantize(
     *,
     average: bool = False,
 ) -> Array:
-    """Requantize int32 accumulators (as any integer array) to integers in [low, high] (int32).
+    """Requantize accumulators, which fit 32 bits once shifted, to [low, high] (int32).
 
     average  round an exact half away from zero (of the stored integers) instead of up, as
              TensorFlow Lite's averages do: dividing by a power of two meets halves often
     """
-    wide = np.asarray(acc, np.int64) << np.asarray(shift, np.int64)
+    wide = np.asarray(acc, np.int64)
+    left = np.asarray(shift, np.int64)
+    half = np.where(left < 0, 1 << np.maximum(-left - 1, 0), 0)
+    wide = (wide + half >> np.maximum(-left, 0)) << np.maximum(left, 0)
     wide = wide * np.asarray(multiplier, np.int64) + (1 << 31)
     stored = (wide >> 32) + zero_point
     if average:

@@ -18,7 +18,7 @@ from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.ops._functions import FUNCTIONS
 from glowmcu.ops._program import Arg, Input, Temp, append, result_types, run
-from glowmcu.ops.lut import LutS8, is_byte
+from glowmcu.ops.lut import Lut, is_byte
 from glowmcu.ops.map import Map
 
 MAX_STEPS = 8
@@ -63,7 +63,7 @@ def tabulated(instruction: Instruction) -> Instruction:
     type_ = TensorType(dtypes.U8, (256,))
     constant = Buffer(f"{instruction.y.name}.table", type_, "constant", table.view(np.uint8))
     record("table")
-    look_up = LutS8(y=instruction.y, x=x, table=constant, count=x.type.numel)
+    look_up = Lut(y=instruction.y, x=x, table=constant, count=x.type.numel)
     return _labelled(look_up, instruction.name, instruction.origin)
 
 

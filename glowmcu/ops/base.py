@@ -86,6 +86,11 @@ def i8(*shape: int, scale: float = 0.05, zero_point: int = -3) -> TensorType:
     return TensorType(dtypes.I8, shape, Quant.per_tensor(scale, zero_point))
 
 
+def i16(*shape: int, scale: float = 1e-4, zero_point: int = 0) -> TensorType:
+    """Return an int16 type quantized per tensor."""
+    return TensorType(dtypes.I16, shape, Quant.per_tensor(scale, zero_point))
+
+
 def weights_i8(*shape: int, axis: int = 0, scale: float = 0.01) -> TensorType:
     """Return symmetric int8 weights with a different scale for each index of `axis`."""
     scales = tuple(float(scale * (1 + 0.1 * (i % 7))) for i in range(shape[axis]))

@@ -12,11 +12,18 @@ from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._linear import clamp_range, data_of, fold_linear, integer_linear
+from glowmcu.ops._linear import (
+    clamp_range,
+    data_of,
+    fold_linear,
+    integer_linear,
+    narrowed,
+    of_one_type,
+)
 from glowmcu.ops._window import MAX_ROWS, Pads, Pair, Window, convolve
-from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, weights_i8
+from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, i16, weights_i8
 from glowmcu.ops.contract import COMPUTED, emit_convolution
-from glowmcu.ops.conv2d import ConvF32, ConvS8
+from glowmcu.ops.conv2d import ConvF32, ConvS8, fills_by_bytes
 from glowmcu.ops.depthwise import DepthwiseF32, DepthwiseS8
 
 
@@ -78,43 +85,50 @@ class Conv2D(Op):
         if y.type.dtype in COMPUTED:
             emit_convolution(b, (x, w, bias), window, self.groups, self.clamp)
             return y
-        channels, out_channels = x.type.shape[3], w.type.shape[0]
         constant = all(c is None or data_of(c) is not None for c in (w, bias))
-        depthwise = self.groups == channels == out_channels and window.kernel[0] <= MAX_ROWS
-        depthwise = depthwise and constant
-        geometry = window.attributes(x.type.shape[0]) | {"padded_width": window.padded_width}
-        if depthwise:
-            geometry |= {"channels": channels}
-        else:
-            geometry |= {
-                "groups": self.groups,
-                "channels": channels // self.groups,
-                "out_channels": out_channels // self.groups,
-            }
+        depthwise = constant and self._is_depthwise(x.type, w.type)
+        geometry: dict[str, Any] = window.attributes(x.type.shape[0])
+        geometry["padded_width"] = window.padded_width
         if x.type.quant is None:
             low, high = self.clamp or (-math.inf, math.inf)
             float_kind = DepthwiseF32 if depthwise else ConvF32
-            b.emit(float_kind(y=y, x=x, w=w, bias=bias, **geometry, low=low, high=high))
+            channels = self._channels(x.type, w.type, depthwise)
+            b.emit(float_kind(y=y, x=x, w=w, bias=bias, **geometry, **channels, low=low, high=high))
             return y
-        folded = fold_linear(b, x.type, w, bias, y.type, channel_axis=0)
+        one = of_one_type(b, x, y)
+        x = one.x
+        assert x.type.quant is not None
+        folded = fold_linear(b, x.type, w, bias, one.y.type, 0, one.reach)
         low_q, high_q = clamp_range(self.clamp, y.type)
+        fill = x.type.quant.zero_point[0]
+        depthwise = depthwise and not folded.is_wide and fills_by_bytes(x.type.dtype, fill)
         integer_kind = DepthwiseS8 if depthwise else ConvS8
         b.emit(
             integer_kind(
-                y=y,
+                y=one.y,
                 x=x,
-                w=folded.weights,
-                bias=folded.bias,
-                multiplier=folded.multiplier,
                 **geometry,
-                fill=x.type.quant.zero_point[0],
-                shift=folded.shift,
-                zero_point=folded.zero_point,
+                **self._channels(x.type, w.type, depthwise),
+                **folded.attributes(),
+                fill=fill,
                 low=low_q,
                 high=high_q,
             )
         )
+        narrowed(b, y, one.y)
         return y
+
+    def _is_depthwise(self, x: TensorType, w: TensorType) -> bool:
+        return self.groups == x.shape[3] == w.shape[0] and w.shape[1] <= MAX_ROWS
+
+    def _channels(self, x: TensorType, w: TensorType, depthwise: bool) -> dict[str, Any]:
+        if depthwise:
+            return {"channels": x.shape[3]}
+        return {
+            "groups": self.groups,
+            "channels": x.shape[3] // self.groups,
+            "out_channels": w.shape[0] // self.groups,
+        }
 
     examples = (
         Example((f32(1, 5, 6, 3), f32(4, 3, 3, 3), f32(4)), {"pads": (1, 1, 1, 1)}, (1, 2)),
@@ -187,4 +201,34 @@ class Conv2D(Op):
             strides=(2, 1),
             dilations=(1, 2),
         ),
+        _quantized(i16(1, 5, 6, 3), weights_i8(4, 3, 3, 3), i16(1, 5, 6, 4), pads=(1, 1, 1, 1)),
+        _quantized(
+            i16(2, 7, 5, 1, zero_point=-300),
+            weights_i8(5, 3, 2, 1),
+            i16(2, 3, 3, 5, zero_point=20),
+            strides=(2, 2),
+            pads=(1, 0, 0, 1),
+            clamp=(0.0, 1.0),
+        ),
+        _quantized(i16(1, 3, 3, 7), weights_i8(2, 1, 1, 7), i8(1, 3, 3, 2)),
+        _quantized(
+            i8(1, 5, 5, 4), weights_i8(4, 3, 3, 1), i16(1, 5, 5, 4), groups=4, pads=(1, 1, 1, 1)
+        ),
+        _quantized(i16(1, 20, 2, 1), weights_i8(2, 18, 1, 1), i16(1, 4, 2, 2), pads=(1, 0, 0, 0)),
+        _quantized(
+            i16(1, 6, 9, 5),
+            weights_i8(5, 3, 3, 1),
+            i16(1, 6, 9, 5, scale=2e-4),
+            groups=5,
+            pads=(1, 1, 1, 1),
+            clamp=(0.0, math.inf),
+        ),
+        _quantized(
+            i16(1, 6, 9, 5, zero_point=5),
+            weights_i8(5, 3, 3, 1),
+            i16(1, 6, 9, 5),
+            groups=5,
+            pads=(1, 1, 1, 1),
+        ),
+        _quantized(i16(1, 2, 3, 1200), weights_i8(3, 1, 1, 1200), i16(1, 2, 3, 3, scale=1e-3)),
     )

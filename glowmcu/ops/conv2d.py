@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._avx2 import CONV_AVX2, CONV_F32_AVX2
@@ -14,7 +16,7 @@ from glowmcu.ops._conv_dsp import CONV_DSP
 from glowmcu.ops._conv_fpu import conv_fpu
 from glowmcu.ops._conv_mve import CONV_MVE
 from glowmcu.ops._halfword import CONV_HALFWORD
-from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
+from glowmcu.ops._linear import data_of, for_type, pack_by_four, pad_to_four, requantize_channels
 from glowmcu.ops._overlap import (
     ascending_blocks,
     ascending_rows,
@@ -38,6 +40,19 @@ def _by_rows(i: ConvF32 | ConvS8) -> str:
     if data_of(i.w) is None or (i.bias is not None and data_of(i.bias) is None):
         return "weights or bias are computed at run time"
     return ""
+
+
+def fills_by_bytes(dtype: DType, fill: int) -> bool:
+    """Tell whether all bytes of a row of padding are alike, as kernels want that keep such rows."""
+    return dtype is not dtypes.I16 or fill & 0xFF == fill >> 8 & 0xFF
+
+
+def _accepts_s16(i: ConvS8) -> str:
+    if i.bias.type.dtype is dtypes.I64:
+        return "sums could pass 2^31"
+    if i.padded_width and not fills_by_bytes(dtypes.I16, i.fill):
+        return f"padding of {i.fill} is not the same in both bytes"
+    return _by_rows(i)
 
 
 def _scratch(i: ConvF32 | ConvS8) -> int:
@@ -162,8 +177,33 @@ class ConvF32(WindowInstruction):
         return np.clip(y, np.float32(self.low), np.float32(self.high))
 
 
+def _pack_direct(i: ConvS8) -> tuple[Packed, ...]:
+    w, bias, multiplier = data_of(i.w), data_of(i.bias), data_of(i.multiplier)
+    assert w is not None and bias is not None and multiplier is not None
+    return (
+        Packed("w", w, f"{i.w.name} {list(i.w.type.shape)}"),
+        Packed("bias", bias.astype(np.int64), "bias, input zero point folded in"),
+        Packed("multiplier", multiplier, "requantization"),
+    )
+
+
+_RING = Kernel(
+    "gm_conv2d_s8",
+    accepts=_by_rows,
+    scratch=_scratch,
+    pack=_pack_s8,
+    core=True,
+    in_place=_in_place,
+    overlap=_overlap,
+    turned=_turned,
+)
+
+
 class ConvS8(WindowInstruction):
-    """y = requantize(bias + sum x * w) over windows of NHWC x; w is OHWI, padding is `fill`."""
+    """y = requantize(bias + sum x * w) over windows of NHWC x; w is OHWI, padding is `fill`.
+
+    x and y are int8, or both int16; of these, sums have 64 bits where bias has.
+    """
 
     y: Out
     x: In
@@ -182,23 +222,24 @@ class ConvS8(WindowInstruction):
     descending: int = 0
 
     kernels = (
-        *CONV_MVE,
-        *CONV_HALFWORD,
-        *CONV_DSP,
-        *WINOGRAD_DSP,
-        *CONV_AVX2,
-        Kernel(
-            "gm_conv2d_s8",
-            accepts=_by_rows,
-            scratch=_scratch,
-            pack=_pack_s8,
-            core=True,
-            in_place=_in_place,
-            overlap=_overlap,
-            turned=_turned,
-            row=RowKernel("gm_conv2d_s8_rows", overlap=_row_overlap, cycles=_row_cycles),
+        *for_type(
+            dtypes.I8,
+            *CONV_MVE,
+            *CONV_HALFWORD,
+            *CONV_DSP,
+            *WINOGRAD_DSP,
+            *CONV_AVX2,
+            replace(
+                _RING,
+                row=RowKernel("gm_conv2d_s8_rows", overlap=_row_overlap, cycles=_row_cycles),
+            ),
+            Kernel("gm_conv2d_s8_direct", core=True),
         ),
-        Kernel("gm_conv2d_s8_direct", core=True),
+        *for_type(
+            dtypes.I16,
+            replace(_RING, symbol="gm_conv2d_s16", accepts=_accepts_s16),
+            Kernel("gm_conv2d_s16_direct", pack=_pack_direct, core=True),
+        ),
     )
 
     @property
@@ -206,5 +247,7 @@ class ConvS8(WindowInstruction):
         return self.y.type.numel * self.kernel_height * self.kernel_width * self.channels
 
     def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
-        acc = convolve(x.astype(np.float64), w, self.window, self.groups, self.fill)
+        taps = (self.kernel_height, self.kernel_width, self.channels)
+        rows = x.reshape(self.batch, self.height, self.width, -1).astype(np.float64)
+        acc = convolve(rows, w.reshape(-1, *taps), self.window, self.groups, self.fill)
         return requantize_channels(self, acc, bias, multiplier)

@@ -10,12 +10,20 @@ import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, Quant, TensorType
+from glowmcu.errors import DoesNotFitError
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._linear import clamp_range, fold_linear, integer_linear, require_real
+from glowmcu.ops._linear import (
+    clamp_range,
+    fold_linear,
+    integer_linear,
+    narrowed,
+    of_one_type,
+    require_real,
+)
 from glowmcu.ops._window import Pads, Pair, Sliding, Window, extent, kernel_of, stated
-from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, onnx_op, weights_i8
+from glowmcu.ops.base import Example, Op, bias_i32, f32, i8, i16, onnx_op, weights_i8
 from glowmcu.ops.conv_transpose2d import ConvTransposeF32, ConvTransposeS8, spread
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.transpose import Transpose, to_nchw, to_nhwc
@@ -81,7 +89,9 @@ class ConvTranspose2D(Op):
 
     def lower(self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None = None) -> Buffer:
         y = b.result()
-        geometry = self._window(x.type, w.type, y.type).attributes(x.type.shape[0]) | {
+        geometry: dict[str, Any] = self._window(x.type, w.type, y.type).attributes(
+            x.type.shape[0]
+        ) | {
             "groups": self.groups,
             "channels": w.type.shape[3],
             "out_channels": w.type.shape[0] // self.groups,
@@ -92,24 +102,30 @@ class ConvTranspose2D(Op):
             b.emit(ConvTransposeF32(y=y, x=x, w=w, bias=bias, **geometry, low=low, high=high))
             return y
         # which taps reach an output depends on where it lies: the zero point cannot be folded
-        symmetric = x.type.with_quant(Quant.per_tensor(quant.scale[0]))
-        folded = fold_linear(b, symmetric, w, bias, y.type, channel_axis=0, reach=255)
+        one = of_one_type(b, x, y)
+        assert one.x.type.quant is not None
+        symmetric = one.x.type.with_quant(Quant.per_tensor(quant.scale[0]))
+        fill = one.x.type.quant.zero_point[0]
+        reach = one.reach or abs(fill) - x.type.dtype.low
+        folded = fold_linear(b, symmetric, w, bias, one.y.type, 0, reach)
+        if folded.is_wide:
+            raise DoesNotFitError(
+                f"the sums of '{b.name}' could pass 2^31",
+                hint="keep that layer in float, or quantize it to int8",
+            )
         low_q, high_q = clamp_range(self.clamp, y.type)
         b.emit(
             ConvTransposeS8(
-                y=y,
-                x=x,
-                w=folded.weights,
-                bias=folded.bias,
-                multiplier=folded.multiplier,
+                y=one.y,
+                x=one.x,
                 **geometry,
-                fill=quant.zero_point[0],
-                shift=folded.shift,
-                zero_point=folded.zero_point,
+                **folded.attributes(),
+                fill=fill,
                 low=low_q,
                 high=high_q,
             )
         )
+        narrowed(b, y, one.y)
         return y
 
     examples = (
@@ -143,6 +159,12 @@ class ConvTranspose2D(Op):
             clamp=(-1.0, 2.0),
         ),
         _quantized(i8(1, 4, 2, 1), weights_i8(1, 18, 1, 1), i8(1, 16, 2, 1), pads=(3, 0, 2, 0)),
+        _quantized(
+            i16(1, 3, 4, 2, zero_point=9),
+            weights_i8(5, 3, 3, 2),
+            i16(1, 7, 9, 5, scale=3e-4),
+            strides=(2, 2),
+        ),
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out, RowWindow
-from glowmcu.ops._linear import data_of, pack_by_four, pad_to_four, requantize_channels
+from glowmcu.ops._linear import data_of, for_type, pack_by_four, pad_to_four, requantize_channels
 from glowmcu.ops._window import MAX_ROWS, Pair, WindowInstruction, extent
 from glowmcu.targets.kernel import Kernel, Packed
 
@@ -110,7 +111,15 @@ class ConvTransposeS8(TransposedInstruction):
     low: int
     high: int
 
-    kernels = (Kernel("gm_conv_transpose2d_s8", scratch=_scratch, pack=_pack_s8, core=True),)
+    kernels = (
+        *for_type(
+            dtypes.I8, Kernel("gm_conv_transpose2d_s8", scratch=_scratch, pack=_pack_s8, core=True)
+        ),
+        *for_type(
+            dtypes.I16,
+            Kernel("gm_conv_transpose2d_s16", scratch=_scratch, pack=_pack_s8, core=True),
+        ),
+    )
 
     def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
         acc = self.sums(x.astype(np.float64) - self.fill, w)

@@ -17,9 +17,19 @@ from glowmcu.ops._avx2 import DENSE_AVX2
 from glowmcu.ops._conv_mve import DENSE_MVE
 from glowmcu.ops._dense_dsp import DENSE_DSP
 from glowmcu.ops._halfword import DENSE_HALFWORD
-from glowmcu.ops._linear import clamp_range, fold_linear, integer_linear, pack_by_four
-from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, weights_i8
+from glowmcu.ops._linear import (
+    clamp_range,
+    fold_linear,
+    for_type,
+    integer_linear,
+    narrowed,
+    of_one_type,
+    pack_by_four,
+)
+from glowmcu.ops._window import Window
+from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, i16, weights_i8
 from glowmcu.ops.contract import emit_dense
+from glowmcu.ops.conv2d import ConvS8
 from glowmcu.targets.kernel import Kernel, Packed
 
 
@@ -58,25 +68,32 @@ class Dense(Op):
                 )
             )
             return y
-        folded = fold_linear(b, x.type, w, bias, y.type, channel_axis=0)
-        low_q, high_q = clamp_range(self.clamp, y.type)
-        b.emit(
-            DenseS8(
-                y=y,
-                x=x,
-                w=folded.weights,
-                bias=folded.bias,
-                multiplier=folded.multiplier,
-                rows=rows,
-                inner=inner,
-                cols=cols,
-                shift=folded.shift,
-                zero_point=folded.zero_point,
-                low=low_q,
-                high=high_q,
-            )
-        )
+        self._lower_stored(b, x, w, bias, {"rows": rows, "inner": inner, "cols": cols})
         return y
+
+    def _lower_stored(
+        self, b: Builder, x: Buffer, w: Buffer, bias: Buffer | None, sizes: dict[str, Any]
+    ) -> None:
+        one = of_one_type(b, x, b.result())
+        x, y = one.x, one.y
+        folded = fold_linear(b, x.type, w, bias, y.type, 0, one.reach)
+        low, high = clamp_range(self.clamp, b.result().type)
+        constants = {**folded.attributes(), "low": low, "high": high}
+        if folded.is_wide:
+            window = Window.over((sizes["rows"], 1), (1, 1), (1, 1), (1, 1), (0, 0, 0, 0))
+            geometry: dict[str, Any] = {**window.attributes(1), "padded_width": 0, "fill": 0}
+            geometry |= {"channels": sizes["inner"], "out_channels": sizes["cols"], "groups": 1}
+            b.emit(
+                ConvS8(
+                    y=y,
+                    x=x,
+                    **geometry,
+                    **constants,
+                )
+            )
+        else:
+            b.emit(DenseS8(y=y, x=x, **sizes, **constants))
+        narrowed(b, b.result(), y)
 
     examples = (
         Example((f32(1, 10), f32(6, 10), f32(6)), constants=(1, 2)),
@@ -87,6 +104,27 @@ class Dense(Op):
             (i8(2, 9), weights_i8(7, 9), bias_i32(i8(2, 9), weights_i8(7, 9))),
             constants=(1, 2),
             output=i8(2, 7, scale=0.04, zero_point=5),
+            tolerance=1,
+        ),
+        *(
+            Example(
+                (x, weights_i8(7, 9, scale=scale), bias_i32(x, weights_i8(7, 9, scale=scale))),
+                {"clamp": clamp},
+                (1, 2),
+                y,
+                tolerance=1,
+            )
+            for x, y, scale, clamp in (
+                (i16(2, 9), i16(2, 7), 0.01, None),
+                (i16(3, 9, zero_point=7), i16(3, 7, scale=3e-4), 0.01, (-1.5, 1.0)),
+                (i16(3, 9), i8(3, 7), 0.01, (0.0, 6.0)),
+                (i8(3, 9), i16(3, 7, zero_point=-4), 0.01, None),
+            )
+        ),
+        Example(
+            (i16(2, 1200), weights_i8(5, 1200), None),
+            constants=(1,),
+            output=i16(2, 5, scale=4e-3),
             tolerance=1,
         ),
     )
@@ -129,7 +167,7 @@ def _pack_dense_s8(i: DenseS8) -> tuple[Packed, ...]:
 
 
 class DenseS8(Instruction):
-    """y = requantize(bias + sum_k x * w), the zero point of x folded into the bias."""
+    """y = requantize(bias + sum_k x * w), int8 or int16, the zero point of x folded into bias."""
 
     y: Out
     x: In
@@ -145,11 +183,15 @@ class DenseS8(Instruction):
     high: int
 
     kernels = (
-        *DENSE_MVE,
-        *DENSE_HALFWORD,
-        *DENSE_DSP,
-        *DENSE_AVX2,
-        Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),
+        *for_type(
+            dtypes.I8,
+            *DENSE_MVE,
+            *DENSE_HALFWORD,
+            *DENSE_DSP,
+            *DENSE_AVX2,
+            Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),
+        ),
+        *for_type(dtypes.I16, Kernel("gm_dense_s16", pack=_pack_dense_s8, core=True)),
     )
 
     @property

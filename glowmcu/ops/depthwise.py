@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._avx2 import DEPTHWISE_AVX2, DEPTHWISE_F32_AVX2
 from glowmcu.ops._conv_fpu import DEPTHWISE_FPU
 from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
-from glowmcu.ops._linear import data_of, requantize_channels
+from glowmcu.ops._linear import data_of, for_type, requantize_channels
 from glowmcu.ops._overlap import ascending_rows, within_rows
 from glowmcu.ops._window import WindowInstruction, convolve, extent
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
@@ -84,6 +85,17 @@ def _pack_s8(i: DepthwiseS8) -> tuple[Packed, ...]:
     )
 
 
+_RING = Kernel(
+    "gm_depthwise_s8",
+    scratch=_scratch,
+    pack=_pack_s8,
+    core=True,
+    in_place=_in_place,
+    overlap=_overlap,
+    cycles=_cycles,
+)
+
+
 class DepthwiseF32(WindowInstruction):
     """y[c] = clamp(bias[c] + sum x[c] * w[c]) over windows of NHWC x; w is [C, KH, KW, 1]."""
 
@@ -120,7 +132,10 @@ class DepthwiseF32(WindowInstruction):
 
 
 class DepthwiseS8(WindowInstruction):
-    """y[c] = requantize(bias[c] + sum x[c] * w[c]); w is [C, KH, KW, 1], padding is `fill`."""
+    """y[c] = requantize(bias[c] + sum x[c] * w[c]); w is [C, KH, KW, 1], padding is `fill`.
+
+    x and y are int8, or both int16, of which the bytes of `fill` are alike.
+    """
 
     y: Out
     x: In
@@ -136,20 +151,18 @@ class DepthwiseS8(WindowInstruction):
     high: int
 
     kernels = (
-        *DEPTHWISE_MVE,
-        *DEPTHWISE_DSP,
-        *DEPTHWISE_AVX2,
-        Kernel(
-            "gm_depthwise_s8",
-            scratch=_scratch,
-            pack=_pack_s8,
-            core=True,
-            in_place=_in_place,
-            overlap=_overlap,
-            cycles=_cycles,
-            row=RowKernel("gm_depthwise_s8_rows", overlap=_row_overlap, cycles=_row_cycles),
-            scan=RowKernel("gm_depthwise_s8_scan", scratch=_sums),
+        *for_type(
+            dtypes.I8,
+            *DEPTHWISE_MVE,
+            *DEPTHWISE_DSP,
+            *DEPTHWISE_AVX2,
+            replace(
+                _RING,
+                row=RowKernel("gm_depthwise_s8_rows", overlap=_row_overlap, cycles=_row_cycles),
+                scan=RowKernel("gm_depthwise_s8_scan", scratch=_sums),
+            ),
         ),
+        *for_type(dtypes.I16, replace(_RING, symbol="gm_depthwise_s16")),
     )
 
     @property

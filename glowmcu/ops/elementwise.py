@@ -29,7 +29,7 @@ from glowmcu.ops._program import (
 )
 from glowmcu.ops.base import Op
 from glowmcu.ops.binary_s8 import emit_add, emit_mul, has_integer_add, has_integer_mul
-from glowmcu.ops.lut import emit_lut, every_byte, is_byte
+from glowmcu.ops.lut import emit_lut, every_value, has_table, is_byte
 from glowmcu.ops.map import Map
 
 _SELECTING = ("max", "min", "where")
@@ -95,16 +95,16 @@ class Elementwise(Op):
         return y
 
     def _table(self, inputs: tuple[Buffer, ...], y: TensorType) -> tuple[Buffer, Array] | None:
-        """Return (operand, table) where all operands but one 8-bit tensor are single numbers."""
+        """Return (operand, values) where all operands but one 8- or 16-bit tensor are numbers."""
         varying = [x for x in inputs if x.data is None or not _is_uniform(x.data)]
-        if len(set(varying)) != 1 or y.dtype.nbytes != 1:
+        if len(set(varying)) != 1:
             return None
         x = varying[0]
-        if not is_byte(x.type.dtype) or x.type.shape != y.shape or not _per_tensor(x.type, y):
+        if not has_table(x.type, y) or x.type.shape != y.shape or not _per_tensor(x.type, y):
             return None
         reals = []
         for item in inputs:
-            stored = every_byte(x) if item is x else item.data.reshape(-1)[:1]  # type: ignore[union-attr]
+            stored = every_value(x.type.dtype) if item is x else item.data.reshape(-1)[:1]  # type: ignore[union-attr]
             reals.append(dequantize(stored, item.type.quant) if item.type.quant else stored)
         found = self.reference(*reals)
         return x, quantize(found, y.quant, y.dtype) if y.quant else found
@@ -152,11 +152,9 @@ def _per_tensor(*types: TensorType) -> bool:
 
 
 def _fits_table(inputs: Any, y: TensorType) -> bool:
-    """Tell whether one operand is an 8-bit tensor and the others, if constant, are numbers."""
-    tensors = [t for t in inputs if t.numel > 1] or [t for t in inputs if is_byte(t.dtype)][:1]
-    if len(tensors) != 1 or not is_byte(tensors[0].dtype):
-        return False
-    return bool(y.dtype.nbytes == 1 and tensors[0].shape == y.shape)
+    """Tell whether one operand is a tensor with a table and the others, if constant, numbers."""
+    tensors = [t for t in inputs if t.numel > 1] or [t for t in inputs if has_table(t, y)][:1]
+    return len(tensors) == 1 and has_table(tensors[0], y) and tensors[0].shape == y.shape
 
 
 def _one_quant(inputs: Any, y: TensorType) -> bool:

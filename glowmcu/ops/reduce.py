@@ -16,7 +16,7 @@ from glowmcu.ops._program import Input, Step, Temp
 from glowmcu.ops.base import Example, Op, f32, i8
 from glowmcu.ops.binary_s8 import is_i8
 from glowmcu.ops.elementwise import emit_map
-from glowmcu.ops.lut import emit_lut, every_byte
+from glowmcu.ops.lut import emit_lut, every_value
 from glowmcu.ops.reduction import NUMPY, Reduction, Scaling, reduce_array
 
 
@@ -95,7 +95,9 @@ class Reduce(Op):
             extreme = b.activation(TensorType(dtypes.I8, y.type.shape, x.type.quant))
             self._loop(b, extreme, x, self.kind)
             table = quantize(
-                dequantize(every_byte(extreme), x.type.quant), y.type.quant, y.type.dtype
+                dequantize(every_value(extreme.type.dtype), x.type.quant),
+                y.type.quant,
+                y.type.dtype,
             )
             emit_lut(b, y, extreme, table)
         return y

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Convolution, int8, NHWC: y = requantize(bias + sum x * w), padding is the zero point of x. */
+ * Convolution, int8, NHWC: y = requantize(bias + sum x * w), padding is the zero point of x.
+ * Its functions serve int16 as well: `size` is the bytes of an element of x and y. */
 #ifndef GM_CONV2D_S8_H
 #define GM_CONV2D_S8_H
 
 #include "gm_requant.h"
+#include "gm_stored.h"
 #include "gm_window.h"
 
 #ifdef __cplusplus
@@ -37,26 +39,27 @@ typedef struct {
 } gm_conv2d_s8_t;
 
 /* Requantize up to four channels of a pixel. */
-GM_INLINE void gm_conv2d_s8_store(const gm_conv2d_s8_t *p, int8_t *GM_RESTRICT y, int32_t last,
-                                  const int32_t acc[4], const int32_t *GM_RESTRICT multiplier)
+GM_INLINE void gm_conv2d_store(const gm_conv2d_s8_t *p, int32_t size, void *GM_RESTRICT y,
+                               int32_t last, const int32_t acc[4],
+                               const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t s = p->shift;
     const int32_t z = p->zero_point;
-    y[0] = gm_requant_s8(acc[0], multiplier[0], s, z, p->low, p->high);
+    gm_put(y, 0, size, gm_requant(acc[0], multiplier[0], s, z, p->low, p->high));
     if (last > 1) {
-        y[1] = gm_requant_s8(acc[1], multiplier[1], s, z, p->low, p->high);
+        gm_put(y, 1, size, gm_requant(acc[1], multiplier[1], s, z, p->low, p->high));
     }
     if (last > 2) {
-        y[2] = gm_requant_s8(acc[2], multiplier[2], s, z, p->low, p->high);
+        gm_put(y, 2, size, gm_requant(acc[2], multiplier[2], s, z, p->low, p->high));
     }
     if (last > 3) {
-        y[3] = gm_requant_s8(acc[3], multiplier[3], s, z, p->low, p->high);
+        gm_put(y, 3, size, gm_requant(acc[3], multiplier[3], s, z, p->low, p->high));
     }
 }
 
 /* One value of each of two pixels times the weights of four channels. */
-GM_INLINE void gm_conv2d_s8_step(int32_t a[4], int32_t b[4], int32_t u, int32_t v,
-                                 const int8_t *GM_RESTRICT w)
+GM_INLINE void gm_conv2d_step(int32_t a[4], int32_t b[4], int32_t u, int32_t v,
+                              const int8_t *GM_RESTRICT w)
 {
     a[0] += u * w[0];
     b[0] += v * w[0];
@@ -70,10 +73,10 @@ GM_INLINE void gm_conv2d_s8_step(int32_t a[4], int32_t b[4], int32_t u, int32_t 
 
 /* All channels of one pixel, or of two neighbours (pixels is 1 or 2, a constant at every call).
  * The window starts `offset` elements into the rows. */
-GM_INLINE void gm_conv2d_s8_pixels(const gm_conv2d_s8_t *p, int32_t pixels, int8_t *y,
-                                   const void *const *rows, int32_t offset,
-                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                   const int32_t *GM_RESTRICT multiplier)
+GM_INLINE void gm_conv2d_pixels(const gm_conv2d_s8_t *p, int32_t size, int32_t pixels, void *y,
+                                const void *const *rows, int32_t offset,
+                                const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t pitch = p->groups * p->channels;
     /* without groups and dilation, the window's pixels in a row are one run of values */
@@ -87,21 +90,22 @@ GM_INLINE void gm_conv2d_s8_pixels(const gm_conv2d_s8_t *p, int32_t pixels, int8
             int32_t a[4] = {bias[0], bias[1], bias[2], bias[3]};
             int32_t b[4] = {bias[0], bias[1], bias[2], bias[3]};
             for (int32_t i = 0; i < p->kernel_height; i++) {
-                const int8_t *u = (const int8_t *)rows[i] + offset;
+                const void *u = gm_from(rows[i], offset, size);
                 for (int32_t j = 0; j < runs; j++) {
-                    const int8_t *v = u + second;
+                    const void *v = gm_from(u, second, size);
                     for (int32_t k = 0; k < run; k++) {
-                        gm_conv2d_s8_step(a, b, u[k], v[k], w);
+                        gm_conv2d_step(a, b, gm_get(u, k, size), gm_get(v, k, size), w);
                         w += 4;
                     }
-                    u += p->dilation_width * pitch;
+                    u = gm_from(u, p->dilation_width * pitch, size);
                 }
             }
-            gm_conv2d_s8_store(p, y, last, a, multiplier);
+            gm_conv2d_store(p, size, y, last, a, multiplier);
             if (pixels == 2) {
-                gm_conv2d_s8_store(p, y + p->groups * p->out_channels, last, b, multiplier);
+                void *next = gm_to(y, p->groups * p->out_channels, size);
+                gm_conv2d_store(p, size, next, last, b, multiplier);
             }
-            y += last < 4 ? last : 4;
+            y = gm_to(y, last < 4 ? last : 4, size);
             bias += 4;
             multiplier += 4;
         }
@@ -112,10 +116,10 @@ GM_INLINE void gm_conv2d_s8_pixels(const gm_conv2d_s8_t *p, int32_t pixels, int8
 /* `count` neighbouring pixels of the output from kernel_height rows of the input, padded left and
  * right: a row. With `pair` (1x1 only), pixels are moved there before y is written, as y may lie on
  * them. */
-GM_INLINE void gm_conv2d_s8_row(const gm_conv2d_s8_t *p, int32_t count, int8_t *y,
-                                const void *const *rows, const int8_t *GM_RESTRICT w,
-                                const int32_t *GM_RESTRICT bias,
-                                const int32_t *GM_RESTRICT multiplier, void *pair)
+GM_INLINE void gm_conv2d_row(const gm_conv2d_s8_t *p, int32_t size, int32_t count, void *y,
+                             const void *const *rows, const int8_t *GM_RESTRICT w,
+                             const int32_t *GM_RESTRICT bias, const int32_t *GM_RESTRICT multiplier,
+                             void *pair)
 {
     const int32_t in = p->groups * p->channels;
     const int32_t out = p->groups * p->out_channels;
@@ -124,14 +128,15 @@ GM_INLINE void gm_conv2d_s8_row(const gm_conv2d_s8_t *p, int32_t count, int8_t *
     for (int32_t left = count; left > 0; left -= 2) {
         const int32_t offset = at * p->stride_width * in;
         if (pair) {
-            memcpy(pair, (const int8_t *)rows[0] + offset, (size_t)((count - at > 1 ? 2 : 1) * in));
+            const int32_t moved_bytes = (count - at > 1 ? 2 : 1) * in * size;
+            memcpy(pair, gm_from(rows[0], offset, size), (size_t)moved_bytes);
         }
         if (count % 2 == 0 || count - at > 1) {
-            gm_conv2d_s8_pixels(p, 2, y + at * out, pair ? moved : rows, pair ? 0 : offset, w, bias,
-                                multiplier);
+            gm_conv2d_pixels(p, size, 2, gm_to(y, at * out, size), pair ? moved : rows,
+                             pair ? 0 : offset, w, bias, multiplier);
         } else {
-            gm_conv2d_s8_pixels(p, 1, y + at * out, pair ? moved : rows, pair ? 0 : offset, w, bias,
-                                multiplier);
+            gm_conv2d_pixels(p, size, 1, gm_to(y, at * out, size), pair ? moved : rows,
+                             pair ? 0 : offset, w, bias, multiplier);
         }
         at += p->descending ? -2 : 2;
     }
@@ -142,11 +147,11 @@ GM_INLINE void gm_conv2d_s8_row(const gm_conv2d_s8_t *p, int32_t count, int8_t *
  * scratch: a 1x1 convolution of stride 1 that does not widen, two pixels of x; with padding,
  * (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels; else NULL.
  * y may be x where each output row ends before the first input row that is not yet in the ring. */
-GM_INLINE void gm_conv2d_s8_core(const gm_conv2d_s8_t *p, int8_t *y, const int8_t *x,
-                                 const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                 const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
+GM_INLINE void gm_conv2d_stored(const gm_conv2d_s8_t *p, int32_t size, void *y, const void *x,
+                                const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
 {
-    const int32_t pixel = p->groups * p->channels;
+    const int32_t pixel = p->groups * p->channels * size;
     /* a 1x1 convolution of stride 1 sees the whole batch as one row */
     const int pointwise = p->kernel_height == 1 && p->kernel_width == 1 && p->stride_height == 1 &&
                           p->stride_width == 1 && p->padded_width == 0;
@@ -176,14 +181,21 @@ GM_INLINE void gm_conv2d_s8_core(const gm_conv2d_s8_t *p, int8_t *y, const int8_
                              p->dilation_height, rows);
             } else {
                 for (int32_t i = 0; i < p->kernel_height; i++) {
-                    rows[i] = x + (first + i * p->dilation_height) * p->width * pixel;
+                    rows[i] = gm_from(x, (first + i * p->dilation_height) * p->width, pixel);
                 }
             }
-            gm_conv2d_s8_row(p, out_width, y, rows, w, bias, multiplier, pair);
-            y += p->out_width * p->groups * p->out_channels;
+            gm_conv2d_row(p, size, out_width, y, rows, w, bias, multiplier, pair);
+            y = gm_to(y, p->out_width * p->groups * p->out_channels, size);
         }
-        x += p->height * p->width * pixel;
+        x = gm_from(x, p->height * p->width, pixel);
     }
+}
+
+GM_INLINE void gm_conv2d_s8_core(const gm_conv2d_s8_t *p, int8_t *y, const int8_t *x,
+                                 const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                 const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
+{
+    gm_conv2d_stored(p, 1, y, x, w, bias, multiplier, scratch);
 }
 
 void gm_conv2d_s8(const gm_conv2d_s8_t *p, int8_t *y, const int8_t *x, const int8_t *GM_RESTRICT w,

@@ -67,7 +67,7 @@ GM_OUTLINE void gm_conv2d_s8_edge(const gm_conv2d_s8_t *p, int8_t *y, const void
                     x += p->dilation_width;
                 }
             }
-            gm_conv2d_s8_store(p, y, last, acc, multiplier);
+            gm_conv2d_store(p, 1, y, last, acc, multiplier);
             y += last < 4 ? last : 4;
             bias += 4;
             multiplier += 4;
@@ -98,11 +98,11 @@ GM_INLINE void gm_conv2d_s8_rows_core(const gm_conv2d_s8_t *p, int8_t *y, int32_
             ox += 1;
             y += out;
         } else if (ox + 1 < p->out_width && first + p->stride_width + span <= p->width) {
-            gm_conv2d_s8_pixels(p, 2, y, rows, first * in, w, bias, multiplier);
+            gm_conv2d_pixels(p, 1, 2, y, rows, first * in, w, bias, multiplier);
             ox += 2;
             y += 2 * out;
         } else {
-            gm_conv2d_s8_pixels(p, 1, y, rows, first * in, w, bias, multiplier);
+            gm_conv2d_pixels(p, 1, 1, y, rows, first * in, w, bias, multiplier);
             ox += 1;
             y += out;
         }

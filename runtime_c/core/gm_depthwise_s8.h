@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Depthwise convolution, int8, NHWC: every channel has a window of its own,
- * y[c] = requantize(bias[c] + sum x[c] * w[c]); padding is the zero point of x. */
+ * y[c] = requantize(bias[c] + sum x[c] * w[c]); padding is the zero point of x.
+ * Its functions serve int16 as well: `size` is the bytes of an element of x and y. */
 #ifndef GM_DEPTHWISE_S8_H
 #define GM_DEPTHWISE_S8_H
 
 #include "gm_requant.h"
+#include "gm_stored.h"
 #include "gm_window.h"
 
 #ifdef __cplusplus
@@ -35,36 +37,36 @@ typedef struct {
 } gm_depthwise_s8_t;
 
 /* One tap of `pixels` neighbours, `step` elements apart; the other sums are not used. */
-GM_INLINE void gm_depthwise_s8_tap(int32_t acc[4], int32_t pixels, const int8_t *u, int32_t step,
-                                   int32_t w)
+GM_INLINE void gm_depthwise_tap(int32_t acc[4], int32_t size, int32_t pixels, const void *u,
+                                int32_t step, int32_t w)
 {
-    acc[0] += u[0] * w;
-    acc[1] += u[pixels > 1 ? step : 0] * w;
-    acc[2] += u[pixels > 2 ? 2 * step : 0] * w;
-    acc[3] += u[pixels > 3 ? 3 * step : 0] * w;
+    acc[0] += gm_get(u, 0, size) * w;
+    acc[1] += gm_get(u, pixels > 1 ? step : 0, size) * w;
+    acc[2] += gm_get(u, pixels > 2 ? 2 * step : 0, size) * w;
+    acc[3] += gm_get(u, pixels > 3 ? 3 * step : 0, size) * w;
 }
 
 /* One row of the window. Three taps in a line share most of what they read at stride 1. */
-GM_INLINE void gm_depthwise_s8_line(const gm_depthwise_s8_t *p, int32_t acc[4], int32_t pixels,
-                                    const int8_t *u, int32_t step, const int8_t *w)
+GM_INLINE void gm_depthwise_line(const gm_depthwise_s8_t *p, int32_t acc[4], int32_t size,
+                                 int32_t pixels, const void *u, int32_t step, const int8_t *w)
 {
     const int32_t n = p->channels;
     const int32_t next = p->dilation_width * n;
     if (GM_IS_CONSTANT(p->kernel_width) && p->kernel_width == 3) {
-        gm_depthwise_s8_tap(acc, pixels, u, step, w[0]);
-        gm_depthwise_s8_tap(acc, pixels, u + next, step, w[n]);
-        gm_depthwise_s8_tap(acc, pixels, u + 2 * next, step, w[2 * n]);
+        gm_depthwise_tap(acc, size, pixels, u, step, w[0]);
+        gm_depthwise_tap(acc, size, pixels, gm_from(u, next, size), step, w[n]);
+        gm_depthwise_tap(acc, size, pixels, gm_from(u, 2 * next, size), step, w[2 * n]);
         return;
     }
     for (int32_t j = 0; j < p->kernel_width; j++) {
-        gm_depthwise_s8_tap(acc, pixels, u, step, *w);
-        u += next;
+        gm_depthwise_tap(acc, size, pixels, u, step, *w);
+        u = gm_from(u, next, size);
         w += n;
     }
 }
 
 /* At larger strides the compiler would load all three lines first, and spill them. */
-GM_INLINE void gm_depthwise_s8_apart(const gm_depthwise_s8_t *p)
+GM_INLINE void gm_depthwise_apart(const gm_depthwise_s8_t *p)
 {
     if (p->stride_width > 1) {
         GM_FENCE();
@@ -73,10 +75,10 @@ GM_INLINE void gm_depthwise_s8_apart(const gm_depthwise_s8_t *p)
 
 /* One to four neighbouring pixels (a constant at every call). The window starts `offset` elements
  * into the rows. */
-GM_INLINE void gm_depthwise_s8_pixels(const gm_depthwise_s8_t *p, int32_t pixels, int8_t *y,
-                                      const void *const *rows, int32_t offset,
-                                      const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                      const int32_t *GM_RESTRICT multiplier)
+GM_INLINE void gm_depthwise_pixels(const gm_depthwise_s8_t *p, int32_t size, int32_t pixels,
+                                   void *y, const void *const *rows, int32_t offset,
+                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                   const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t channels = p->channels;
     const int32_t step = p->stride_width * channels;
@@ -85,58 +87,59 @@ GM_INLINE void gm_depthwise_s8_pixels(const gm_depthwise_s8_t *p, int32_t pixels
         const int32_t at = offset + c;
         int32_t acc[4] = {bias[c], bias[c], bias[c], bias[c]};
         if (GM_IS_CONSTANT(p->kernel_height) && p->kernel_height == 3) {
-            gm_depthwise_s8_line(p, acc, pixels, (const int8_t *)rows[0] + at, step, w + c);
-            gm_depthwise_s8_apart(p);
-            gm_depthwise_s8_line(p, acc, pixels, (const int8_t *)rows[1] + at, step, w + c + line);
-            gm_depthwise_s8_apart(p);
-            gm_depthwise_s8_line(p, acc, pixels, (const int8_t *)rows[2] + at, step,
-                                 w + c + 2 * line);
+            gm_depthwise_line(p, acc, size, pixels, gm_from(rows[0], at, size), step, w + c);
+            gm_depthwise_apart(p);
+            gm_depthwise_line(p, acc, size, pixels, gm_from(rows[1], at, size), step, w + c + line);
+            gm_depthwise_apart(p);
+            gm_depthwise_line(p, acc, size, pixels, gm_from(rows[2], at, size), step,
+                              w + c + 2 * line);
         } else {
             for (int32_t i = 0; i < p->kernel_height; i++) {
-                gm_depthwise_s8_line(p, acc, pixels, (const int8_t *)rows[i] + at, step,
-                                     w + c + i * line);
+                gm_depthwise_line(p, acc, size, pixels, gm_from(rows[i], at, size), step,
+                                  w + c + i * line);
             }
         }
         const int32_t m = multiplier[c];
         const int32_t z = p->zero_point;
-        y[c] = gm_requant_s8(acc[0], m, p->shift, z, p->low, p->high);
+        gm_put(y, c, size, gm_requant(acc[0], m, p->shift, z, p->low, p->high));
         if (pixels > 1) {
-            y[channels + c] = gm_requant_s8(acc[1], m, p->shift, z, p->low, p->high);
+            gm_put(y, channels + c, size, gm_requant(acc[1], m, p->shift, z, p->low, p->high));
         }
         if (pixels > 2) {
-            y[2 * channels + c] = gm_requant_s8(acc[2], m, p->shift, z, p->low, p->high);
+            gm_put(y, 2 * channels + c, size, gm_requant(acc[2], m, p->shift, z, p->low, p->high));
         }
         if (pixels > 3) {
-            y[3 * channels + c] = gm_requant_s8(acc[3], m, p->shift, z, p->low, p->high);
+            gm_put(y, 3 * channels + c, size, gm_requant(acc[3], m, p->shift, z, p->low, p->high));
         }
     }
 }
 
 /* One row of the output from kernel_height rows of the input, padded left and right. */
-GM_INLINE void gm_depthwise_s8_row(const gm_depthwise_s8_t *p, int8_t *y, const void *const *rows,
-                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                   const int32_t *GM_RESTRICT multiplier)
+GM_INLINE void gm_depthwise_row(const gm_depthwise_s8_t *p, int32_t size, void *y,
+                                const void *const *rows, const int8_t *GM_RESTRICT w,
+                                const int32_t *GM_RESTRICT bias,
+                                const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t step = p->stride_width * p->channels;
     int32_t offset = 0;
     int32_t ox = 0;
     for (; ox <= p->out_width - 4; ox += 4) {
-        gm_depthwise_s8_pixels(p, 4, y, rows, offset, w, bias, multiplier);
+        gm_depthwise_pixels(p, size, 4, y, rows, offset, w, bias, multiplier);
         offset += 4 * step;
-        y += 4 * p->channels;
+        y = gm_to(y, 4 * p->channels, size);
     }
     if (GM_IS_CONSTANT(p->out_width) && p->out_width % 4 == 3) {
-        gm_depthwise_s8_pixels(p, 3, y, rows, offset, w, bias, multiplier);
+        gm_depthwise_pixels(p, size, 3, y, rows, offset, w, bias, multiplier);
         return;
     }
     if (GM_IS_CONSTANT(p->out_width) && p->out_width % 4 == 2) {
-        gm_depthwise_s8_pixels(p, 2, y, rows, offset, w, bias, multiplier);
+        gm_depthwise_pixels(p, size, 2, y, rows, offset, w, bias, multiplier);
         return;
     }
     for (; ox < p->out_width; ox++) {
-        gm_depthwise_s8_pixels(p, 1, y, rows, offset, w, bias, multiplier);
+        gm_depthwise_pixels(p, size, 1, y, rows, offset, w, bias, multiplier);
         offset += step;
-        y += p->channels;
+        y = gm_to(y, p->channels, size);
     }
 }
 
@@ -144,17 +147,17 @@ GM_INLINE void gm_depthwise_s8_row(const gm_depthwise_s8_t *p, int8_t *y, const 
  * scratch: with padding, (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels;
  * without it NULL. y may be x where there is padding and each output row ends before the first
  * input row that is not yet in scratch. */
-GM_INLINE void gm_depthwise_s8_core(const gm_depthwise_s8_t *p, int8_t *y, const int8_t *x,
-                                    const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                    const int32_t *GM_RESTRICT multiplier,
-                                    void *GM_RESTRICT scratch)
+GM_INLINE void gm_depthwise_stored(const gm_depthwise_s8_t *p, int32_t size, void *y, const void *x,
+                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                   const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
 {
+    const int32_t pixel = p->channels * size;
     const int32_t room = p->padded_width - p->pad_left;
     gm_ring_t ring = {(unsigned char *)scratch,
                       (p->kernel_height - 1) * p->dilation_height + 1,
-                      p->padded_width * p->channels,
-                      p->pad_left * p->channels,
-                      (room < p->width ? room : p->width) * p->channels,
+                      p->padded_width * pixel,
+                      p->pad_left * pixel,
+                      (room < p->width ? room : p->width) * pixel,
                       p->height,
                       p->fill,
                       0,
@@ -167,18 +170,26 @@ GM_INLINE void gm_depthwise_s8_core(const gm_depthwise_s8_t *p, int8_t *y, const
             const int32_t first = oy * p->stride_height - p->pad_top;
             const void *rows[GM_WINDOW_ROWS];
             if (p->padded_width > 0) {
-                gm_ring_rows(&ring, x, p->width * p->channels, first, p->kernel_height,
+                gm_ring_rows(&ring, x, p->width * pixel, first, p->kernel_height,
                              p->dilation_height, rows);
             } else {
                 for (int32_t i = 0; i < p->kernel_height; i++) {
-                    rows[i] = x + (first + i * p->dilation_height) * p->width * p->channels;
+                    rows[i] = gm_from(x, (first + i * p->dilation_height) * p->width, pixel);
                 }
             }
-            gm_depthwise_s8_row(p, y, rows, w, bias, multiplier);
-            y += p->out_width * p->channels;
+            gm_depthwise_row(p, size, y, rows, w, bias, multiplier);
+            y = gm_to(y, p->out_width, pixel);
         }
-        x += p->height * p->width * p->channels;
+        x = gm_from(x, p->height * p->width, pixel);
     }
+}
+
+GM_INLINE void gm_depthwise_s8_core(const gm_depthwise_s8_t *p, int8_t *y, const int8_t *x,
+                                    const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                    const int32_t *GM_RESTRICT multiplier,
+                                    void *GM_RESTRICT scratch)
+{
+    gm_depthwise_stored(p, 1, y, x, w, bias, multiplier, scratch);
 }
 
 void gm_depthwise_s8(const gm_depthwise_s8_t *p, int8_t *y, const int8_t *x,

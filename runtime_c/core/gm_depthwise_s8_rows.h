@@ -54,13 +54,13 @@ GM_INLINE void gm_depthwise_s8_rows_core(const gm_depthwise_s8_t *p, int8_t *y, 
         if (!complete || first < 0 || first + span > p->width) {
             gm_depthwise_s8_edge(p, y, rows, first, w, bias, multiplier);
         } else if (ox + 3 < p->out_width && first + 3 * p->stride_width + span <= p->width) {
-            gm_depthwise_s8_pixels(p, 4, y, rows, first * n, w, bias, multiplier);
+            gm_depthwise_pixels(p, 1, 4, y, rows, first * n, w, bias, multiplier);
             pixels = 4;
         } else if (ox + 2 < p->out_width && first + 2 * p->stride_width + span <= p->width) {
-            gm_depthwise_s8_pixels(p, 3, y, rows, first * n, w, bias, multiplier);
+            gm_depthwise_pixels(p, 1, 3, y, rows, first * n, w, bias, multiplier);
             pixels = 3;
         } else {
-            gm_depthwise_s8_pixels(p, 1, y, rows, first * n, w, bias, multiplier);
+            gm_depthwise_pixels(p, 1, 1, y, rows, first * n, w, bias, multiplier);
         }
         ox += pixels;
         y += pixels * n;

@@ -42,24 +42,47 @@ GM_INLINE int32_t gm_mulh_round_s32(int32_t acc, int32_t multiplier)
 }
 #endif
 
-/* acc * 2^shift must fit 32 bits; the multiplier is even and below 2^31; low and high lie in int8.
- */
+/* acc * 2^shift must fit 32 bits; the multiplier is even and below 2^31; low and high lie in int8
+ * or int16. */
+GM_INLINE int32_t gm_requant(int32_t acc, int32_t multiplier, int32_t shift, int32_t zero_point,
+                             int32_t low, int32_t high)
+{
+    const int32_t scaled = gm_mulh_round_s32(acc * (INT32_C(1) << shift), multiplier);
+    return gm_clamp_s32(scaled + zero_point, low, high);
+}
+
 GM_INLINE int8_t gm_requant_s8(int32_t acc, int32_t multiplier, int32_t shift, int32_t zero_point,
                                int32_t low, int32_t high)
 {
-    const int32_t scaled = gm_mulh_round_s32(acc * (INT32_C(1) << shift), multiplier);
-    return (int8_t)gm_clamp_s32(scaled + zero_point, low, high);
+    return (int8_t)gm_requant(acc, multiplier, shift, zero_point, low, high);
+}
+
+/* The same of a sum of 64 bits; a negative shift goes right, rounding half up, to 32 bits. */
+GM_INLINE int32_t gm_requant_wide(int64_t acc, int32_t multiplier, int32_t shift,
+                                  int32_t zero_point, int32_t low, int32_t high)
+{
+    if (shift < 0) {
+        acc = (acc + (INT64_C(1) << (-shift - 1))) >> -shift;
+        shift = 0;
+    }
+    return gm_requant((int32_t)acc, multiplier, shift, zero_point, low, high);
 }
 
 /* The same with ties away from zero in the stored integers, TensorFlow Lite's rule for averages:
  * dividing by 2^n meets a tie once in 2^n sums, and always up would add a bias. */
-GM_INLINE int8_t gm_requant_average_s8(int32_t acc, int32_t multiplier, int32_t shift,
-                                       int32_t zero_point, int32_t low, int32_t high)
+GM_INLINE int32_t gm_requant_average(int32_t acc, int32_t multiplier, int32_t shift,
+                                     int32_t zero_point, int32_t low, int32_t high)
 {
     const int64_t wide = (int64_t)(acc * (INT32_C(1) << shift)) * multiplier + INT64_C(0x80000000);
     const int32_t stored = (int32_t)(wide >> 32) + zero_point;
     const int32_t down = (uint32_t)wide == 0 && stored <= 0;
-    return (int8_t)gm_clamp_s32(stored - down, low, high);
+    return gm_clamp_s32(stored - down, low, high);
+}
+
+GM_INLINE int8_t gm_requant_average_s8(int32_t acc, int32_t multiplier, int32_t shift,
+                                       int32_t zero_point, int32_t low, int32_t high)
+{
+    return (int8_t)gm_requant_average(acc, multiplier, shift, zero_point, low, high);
 }
 
 #endif

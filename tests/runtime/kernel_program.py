@@ -46,7 +46,7 @@ class Case:
 
 
 def random_array(rng: Any, type_: TensorType, low: float, high: float) -> Array:
-    if type_.quant is not None and type_.dtype.nbytes == 1:
+    if type_.quant is not None and type_.dtype.nbytes <= 2:
         return rng.integers(type_.dtype.low, type_.dtype.high + 1, type_.shape).astype(
             type_.dtype.numpy
         )

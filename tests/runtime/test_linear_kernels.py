@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from kernel_program import Case, cases_of, compare, run_cases
 
-from glowmcu.ops.base import Example, bias_i32, f32, i8, weights_i8
+from glowmcu.core.types import Quant
+from glowmcu.ops.base import Example, bias_i32, f32, i8, i16, weights_i8
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.conv_transpose import ConvTranspose2D
 from glowmcu.ops.dense import Dense
@@ -23,7 +24,7 @@ MODES = ("general", "constant", "in_place")
 
 
 def random_convolutions(count: int) -> Iterator[Example]:
-    """Yield convolutions of odd shapes, float and int8 by turns, some of them depthwise."""
+    """Yield convolutions of odd shapes, float, int8 and int16, some of them depthwise."""
     rng = np.random.default_rng(20)
     for number in range(count):
         groups, inner, outer = (int(v) for v in rng.integers(1, 5, 3))
@@ -39,10 +40,14 @@ def random_convolutions(count: int) -> Iterator[Example]:
             shapes = (f32(n, h, w, groups * inner), f32(groups * outer, kh, kw, inner))
             yield Example((*shapes, f32(groups * outer)), attributes, (1, 2))
             continue
-        x = i8(n, h, w, groups * inner, zero_point=int(rng.integers(-128, 128)))
+        stored, scale = (i8, 0.05) if number % 8 < 4 else (i16, 2e-4)
+        x = stored(n, h, w, groups * inner, zero_point=int(rng.integers(-128, 128)))
+        if number % 16 > 7:
+            x = x.with_quant(Quant.per_tensor(scale))
         weights = weights_i8(groups * outer, kh, kw, inner)
         shape = Conv2D(**attributes).infer(x, weights).shape
-        y = i8(*shape, scale=0.05 * np.sqrt(kh * kw * inner), zero_point=int(rng.integers(-9, 9)))
+        zero = int(rng.integers(-9, 9))
+        y = stored(*shape, scale=scale * np.sqrt(kh * kw * inner), zero_point=zero)
         yield Example((x, weights, bias_i32(x, weights)), attributes, (1, 2), y)
 
 
@@ -78,7 +83,7 @@ def all_cases() -> Iterator[Case]:
     yield from cases_of(Pool2D, Pool2D.examples, MODES)
     yield from cases_of(Pool2D, random_pools(60), ("general", "in_place"), seed=9)
     yield from cases_of(Conv2D, Conv2D.examples, MODES)
-    yield from cases_of(Conv2D, random_convolutions(60), ("general", "in_place"), seed=8)
+    yield from cases_of(Conv2D, random_convolutions(100), ("general", "in_place"), seed=8)
 
 
 CASES = {}

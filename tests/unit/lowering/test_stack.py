@@ -14,7 +14,7 @@ from glowmcu.lowering.lower import lower
 from glowmcu.lowering.stack import MAX_STEPS, stack_maps
 from glowmcu.ops.base import f32, i8
 from glowmcu.ops.elementwise import Elementwise
-from glowmcu.ops.lut import LutS8
+from glowmcu.ops.lut import Lut
 from glowmcu.ops.quant import Dequantize, Quantize
 
 
@@ -57,7 +57,7 @@ def test_functions_of_one_8_bit_tensor_become_a_table() -> None:
     for _ in range(MAX_STEPS):
         real = call("mul", real, call("sigmoid", real))
     _, after = functions([apply(Quantize(dtypes.I8, quant), real).output], x)
-    assert [type(i) for i in after.instructions] == [LutS8]
+    assert [type(i) for i in after.instructions] == [Lut]
 
 
 def test_integers_around_float_functions_need_no_float_buffer() -> None:
