@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.ops._functions import FUNCTIONS
-from glowmcu.ops.base import Example, f32, i8
+from glowmcu.ops.base import Example, f32, i8, i16
 
 _PAIRS = (((2, 3, 4), (2, 3, 4)), ((2, 3, 5), (5,)), ((6, 1), (6, 7)), ((2, 6), (1, 1)))
 
@@ -36,6 +37,20 @@ def _lut_example(fn: str) -> Example:
     return Example((i8(3, 11),), {"fn": fn}, output=i8(3, 11, scale=0.03, zero_point=11))
 
 
+def _s16_examples(fn: str) -> Iterator[Example]:
+    """Yield examples of one function of int16, and between int8 and int16."""
+    x, y = i16(3, 111, scale=2.0**-13), i16(3, 111, scale=2.0**-13, zero_point=9)
+    for a, c in ((x, y), (i8(3, 111), y), (x, i8(3, 111))):
+        yield Example((a,), {"fn": fn}, output=c, low=-4.0, high=4.0, tolerance=1)
+
+
+def _s16_pairs(fn: str) -> Iterator[Example]:
+    """Yield examples of two int16, and of int8 among them."""
+    a, b, y = i16(3, 5), i16(3, 5, scale=2e-4), i16(3, 5, scale=2.5e-4, zero_point=-5)
+    for types in ((a, b, y), (b, a.with_shape((5,)), y), (i8(3, 5), b, y), (a, b, i8(3, 5))):
+        yield Example(types[:2], {"fn": fn}, output=types[2], tolerance=1)
+
+
 def _s8_example(fn: str, x: tuple[int, ...], z: tuple[int, ...]) -> Example:
     y = tuple(np.broadcast_shapes(x, z))
     types = (i8(*x), i8(*z, scale=0.02, zero_point=50))
@@ -57,6 +72,20 @@ EXAMPLES = (
         output=i8(3, 7, scale=0.04, zero_point=-128),
         tolerance=1,
     ),
+    *(
+        e
+        for fn in ("relu", "sigmoid", "tanh", "gelu", "hard_swish", "abs")
+        for e in _s16_examples(fn)
+    ),
+    Example((i16(2, 9), f32()), {"fn": "leaky_relu"}, (1,), i16(2, 9), tolerance=1),
+    *(e for fn in ("add", "sub", "mul") for e in _s16_pairs(fn)),
+    Example(
+        (i16(3, 7), i16(3, 1, scale=2e-4, zero_point=50)),
+        {"fn": "add", "clamp": (0.0, math.inf)},
+        output=i16(3, 7, scale=2e-4),
+        tolerance=1,
+    ),
+    Example((i16(3, 5), i16(3, 5)), {"fn": "max"}, output=i16(3, 5)),
     Example((i8(3, 5), i8(3, 5)), {"fn": "max"}, output=i8(3, 5)),
     Example((i8(3, 5), i8(5)), {"fn": "min"}, output=i8(3, 5)),
     Example(

@@ -255,15 +255,27 @@ def of_one_type(b: Builder, x: Buffer, y: Buffer) -> OneType:
     """
     if x.type.dtype is y.type.dtype:
         return OneType(x, y, 0)
+    return OneType(widened(b, x), wide_result(b, y), 0 if x.type.dtype is dtypes.I16 else 255)
+
+
+def widened(b: Builder, x: Buffer) -> Buffer:
+    """Return int8 x as int16 with zero point 0; x itself where it is int16."""
     if x.type.dtype is dtypes.I16:
-        return OneType(x, b.activation(replace(y.type, dtype=dtypes.I16), f"{y.name}.wide"), 0)
+        return x
     assert x.type.quant is not None
     symmetric = Quant.per_tensor(x.type.quant.scale[0])
     wide = b.activation(TensorType(dtypes.I16, x.type.shape, symmetric), f"{x.name}.wide")
     zero = Literal(x.type.quant.zero_point[0], dtypes.I16)
     steps = (Step("cast_i16", (Input(0),)), Step("sub", (Temp(0), zero)))
     b.emit(Map(y=wide, xs=(x,), program=steps))
-    return OneType(wide, y, 255)
+    return wide
+
+
+def wide_result(b: Builder, y: Buffer) -> Buffer:
+    """Return where to write int16 that `narrowed` brings to y: y itself where it is int16."""
+    if y.type.dtype is dtypes.I16:
+        return y
+    return b.activation(replace(y.type, dtype=dtypes.I16), f"{y.name}.wide")
 
 
 def narrowed(b: Builder, y: Buffer, wide: Buffer) -> None:

@@ -1,15 +1,16 @@
-"""Integer addition, subtraction and multiplication of two int8 tensors."""
+"""Integer addition, subtraction and multiplication of two int8 or int16 tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.fixedpoint import multiplier_of, requantize
 from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.instr.buffer import Buffer
@@ -17,6 +18,7 @@ from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out, RowWindow
 from glowmcu.ops._add_mve import ADD_MVE
 from glowmcu.ops._binary_dsp import ADD_DSP, MUL_DSP
+from glowmcu.ops._linear import for_type, is_stored, narrowed, wide_result, widened
 from glowmcu.ops.map import collapse
 from glowmcu.targets.kernel import Kernel
 
@@ -88,7 +90,10 @@ class AddS8(BinaryS8):
     low: int
     high: int
 
-    kernels = (*ADD_MVE, *ADD_DSP, Kernel("gm_add_s8", core=True))
+    kernels = (
+        *for_type(dtypes.I8, *ADD_MVE, *ADD_DSP, Kernel("gm_add_s8", core=True)),
+        *for_type(dtypes.I16, Kernel("gm_add_s16", core=True)),
+    )
 
     def reference(self, a: Array, b: Array) -> Array:
         wide_a, wide_b = _spread(self, a, b)
@@ -108,7 +113,10 @@ class MulS8(BinaryS8):
     low: int
     high: int
 
-    kernels = (*MUL_DSP, Kernel("gm_mul_s8", core=True))
+    kernels = (
+        *for_type(dtypes.I8, *MUL_DSP, Kernel("gm_mul_s8", core=True)),
+        *for_type(dtypes.I16, Kernel("gm_mul_s16", core=True)),
+    )
 
     def reference(self, a: Array, b: Array) -> Array:
         wide_a, wide_b = _spread(self, a, b)
@@ -146,11 +154,18 @@ class AddConstants:
     shift: int
 
 
-def add_constants(a: Quant, b: Quant, y: Quant, sign: int) -> AddConstants | None:
-    """Return constants for y = a + sign * b that stay within 32 bits and 1 LSB; None if none do."""
+def add_constants(
+    a: Quant, b: Quant, y: Quant, sign: int, dtype: DType = dtypes.I8
+) -> AddConstants | None:
+    """Return constants for y = a + sign * b that stay within 32 bits and 1 LSB; None if none do.
+
+    Sums of int16 have 64 bits, and fit 32 when they are shifted.
+    """
     ratio_a = a.scale[0] / y.scale[0]
     ratio_b = sign * b.scale[0] / y.scale[0]
     real = y.zero_point[0] - a.zero_point[0] * ratio_a - b.zero_point[0] * ratio_b
+    if dtype is dtypes.I16:
+        return _add_constants_s16(ratio_a, ratio_b, real)
     for shift in range(30, 7, -1):
         one = 1 << shift
         found = AddConstants(
@@ -162,6 +177,18 @@ def add_constants(a: Quant, b: Quant, y: Quant, sign: int) -> AddConstants | Non
     return None
 
 
+def _add_constants_s16(ratio_a: float, ratio_b: float, real: float) -> AddConstants | None:
+    for shift in range(31, 15, -1):
+        one = 1 << shift
+        found = AddConstants(
+            round(ratio_a * one), round(ratio_b * one), round((real + 0.5) * one), shift
+        )
+        bound = (1 << 15) * (abs(found.a) + abs(found.b)) + abs(found.offset)
+        if max(abs(found.a), abs(found.b)) < 1 << 31 and bound >> shift < 1 << 30:
+            return found
+    return None
+
+
 def is_i8(type_: TensorType) -> bool:
     """Tell whether a type is int8 with one scale."""
     return type_.dtype is dtypes.I8 and type_.quant is not None and type_.quant.axis is None
@@ -169,32 +196,53 @@ def is_i8(type_: TensorType) -> bool:
 
 def has_integer_add(a: TensorType, b: TensorType, y: TensorType, sign: int) -> bool:
     """Tell whether AddS8 computes y = a + sign * b."""
-    if not (is_i8(a) and is_i8(b) and is_i8(y)) or layout_of(a.shape, b.shape) is None:
+    types = (a, b, y)
+    if not all(map(is_stored, types)) or layout_of(a.shape, b.shape) is None:
         return False
-    assert a.quant and b.quant and y.quant
-    return add_constants(a.quant, b.quant, y.quant, sign) is not None
+    assert y.quant is not None
+    first, second = (_quant(t, _common(types)) for t in (a, b))
+    return add_constants(first, second, y.quant, sign, _common(types)) is not None
+
+
+def _common(types: Iterable[TensorType]) -> DType:
+    """Return the type in which stored integers are added or multiplied."""
+    return dtypes.I16 if any(t.dtype is dtypes.I16 for t in types) else dtypes.I8
+
+
+def _quant(type_: TensorType, dtype: DType) -> Quant:
+    """Return what an operand means once it has that type: int8 lose their zero point then."""
+    assert type_.quant is not None
+    same = type_.dtype is dtype
+    return type_.quant if same else Quant.per_tensor(type_.quant.scale[0])
 
 
 def has_integer_mul(a: TensorType, b: TensorType, y: TensorType) -> bool:
     """Tell whether MulS8 computes y = a * b."""
-    if not (is_i8(a) and is_i8(b) and is_i8(y)) or layout_of(a.shape, b.shape) is None:
+    types = (a, b, y)
+    if not all(map(is_stored, types)) or layout_of(a.shape, b.shape) is None:
         return False
     assert a.quant and b.quant and y.quant
-    return a.quant.scale[0] * b.quant.scale[0] / y.quant.scale[0] < 2.0**14
+    scale = a.quant.scale[0] * b.quant.scale[0] / y.quant.scale[0]
+    if _common(types) is dtypes.I8:
+        return scale < 2.0**14
+    reach = math.prod(abs(t.quant.zero_point[0]) - t.dtype.low for t in (a, b) if t.quant)
+    return scale < 2.0**14 and reach << multiplier_of(scale)[1] < 1 << 31
 
 
 def emit_add(b: Builder, y: Buffer, x: Buffer, z: Buffer, sign: int, low: int, high: int) -> None:
     """Emit y = x + sign * z, clamped to the stored integers low..high."""
+    first, second, result = _operands(b, x, z, y)
     layout = layout_of(x.type.shape, z.type.shape)
-    assert layout and x.type.quant and z.type.quant and y.type.quant
-    found = add_constants(x.type.quant, z.type.quant, y.type.quant, sign)
+    assert layout and first.type.quant and second.type.quant and y.type.quant
+    quants = (first.type.quant, second.type.quant, y.type.quant)
+    found = add_constants(*quants, sign, result.type.dtype)
     assert found is not None
     multipliers = (found.b, found.a) if layout.swapped else (found.a, found.b)
     b.emit(
         AddS8(
-            y=y,
-            a=z if layout.swapped else x,
-            b=x if layout.swapped else z,
+            y=result,
+            a=second if layout.swapped else first,
+            b=first if layout.swapped else second,
             rows=layout.rows,
             cols=layout.cols,
             b_row=layout.b_row,
@@ -207,19 +255,28 @@ def emit_add(b: Builder, y: Buffer, x: Buffer, z: Buffer, sign: int, low: int, h
             high=high,
         )
     )
+    narrowed(b, y, result)
+
+
+def _operands(b: Builder, x: Buffer, z: Buffer, y: Buffer) -> tuple[Buffer, Buffer, Buffer]:
+    """Return x, z and y as elements of one type."""
+    if _common((x.type, z.type, y.type)) is dtypes.I8:
+        return x, z, y
+    return widened(b, x), widened(b, z), wide_result(b, y)
 
 
 def emit_mul(b: Builder, y: Buffer, x: Buffer, z: Buffer, low: int, high: int) -> None:
     """Emit y = x * z, clamped to the stored integers low..high."""
+    first, second, result = _operands(b, x, z, y)
     layout = layout_of(x.type.shape, z.type.shape)
-    assert layout and x.type.quant and z.type.quant and y.type.quant
-    a, c = (z, x) if layout.swapped else (x, z)
+    assert layout and first.type.quant and second.type.quant and y.type.quant
+    a, c = (second, first) if layout.swapped else (first, second)
     assert a.type.quant and c.type.quant
     scale = a.type.quant.scale[0] * c.type.quant.scale[0] / y.type.quant.scale[0]
     multiplier, shift = multiplier_of(scale)
     b.emit(
         MulS8(
-            y=y,
+            y=result,
             a=a,
             b=c,
             rows=layout.rows,
@@ -235,3 +292,4 @@ def emit_mul(b: Builder, y: Buffer, x: Buffer, z: Buffer, low: int, high: int) -
             high=high,
         )
     )
+    narrowed(b, y, result)

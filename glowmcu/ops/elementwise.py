@@ -70,7 +70,7 @@ class Elementwise(Op):
         return _fits_table(inputs, y) or self._fits_two(inputs, y)
 
     def _fits_two(self, inputs: Any, y: TensorType) -> bool:
-        """Tell whether there is integer arithmetic on two int8 tensors for this function."""
+        """Tell whether there is integer arithmetic on two stored tensors for this function."""
         if self.fn in _SELECTING:
             return self.clamp is None and _one_quant(inputs[-2:], y)
         if len(inputs) != 2:
@@ -110,7 +110,7 @@ class Elementwise(Op):
         return x, quantize(found, y.quant, y.dtype) if y.quant else found
 
     def _lower_two(self, b: Builder, y: Buffer, inputs: tuple[Buffer, ...]) -> bool:
-        """Emit integer arithmetic on two int8 tensors; tell whether there was one."""
+        """Emit integer arithmetic on two stored tensors; tell whether there was one."""
         types = tuple(x.type for x in inputs)
         if not _per_tensor(*types, y.type) or not self._fits_two(types, y.type):
             return False
@@ -158,7 +158,8 @@ def _fits_table(inputs: Any, y: TensorType) -> bool:
 
 
 def _one_quant(inputs: Any, y: TensorType) -> bool:
-    return is_byte(y.dtype) and all(t.quant == y.quant and t.dtype is y.dtype for t in inputs)
+    fits = is_byte(y.dtype) or y.dtype is dtypes.I16
+    return fits and all(t.quant == y.quant and t.dtype is y.dtype for t in inputs)
 
 
 def _computed_in(fn: str, types: list[TensorType]) -> DType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,17 +18,14 @@ from glowmcu.ops._pieces import divided, looked_up
 from glowmcu.targets.kernel import Kernel
 
 
-def _accepts_bytes(i: Lut) -> str:
-    return "" if i.x.type.dtype.nbytes == i.y.type.dtype.nbytes == 1 else "is for bytes"
+def _between(x: int, y: int) -> Callable[[Lut], str]:
+    """Accept elements of so many bytes."""
 
+    def accepts(i: Lut) -> str:
+        fits = (i.x.type.dtype.nbytes, i.y.type.dtype.nbytes) == (x, y)
+        return "" if fits else f"is for elements of {8 * x} bits to elements of {8 * y} bits"
 
-def _accepts_words(i: Lut) -> str:
-    return "" if i.x.type.dtype.nbytes == i.y.type.dtype.nbytes == 2 else "is for int16"
-
-
-def _accepts_narrowing(i: Lut) -> str:
-    sizes = (i.x.type.dtype.nbytes, i.y.type.dtype.nbytes)
-    return "" if sizes == (2, 1) else "is for int16 to int8"
+    return accepts
 
 
 class Lut(Instruction):
@@ -47,15 +44,15 @@ class Lut(Instruction):
             "gm_lut_s8_mve",
             requires=MVE,
             folder="arm_mve",
-            accepts=_accepts_bytes,
+            accepts=_between(1, 1),
             core=True,
             cycles=lambda i: 0.6 * i.count + 20,
             flash=lambda _: 80,
         ),
-        Kernel("gm_lut_s8", accepts=_accepts_bytes, core=True),
-        Kernel("gm_lut_s16", accepts=_accepts_words, core=True),
-        Kernel("gm_lut_s16_s8", accepts=_accepts_narrowing, core=True),
-        Kernel("gm_lut_s8_s16", core=True),
+        Kernel("gm_lut_s8", accepts=_between(1, 1), core=True),
+        Kernel("gm_lut_s16", accepts=_between(2, 2), core=True),
+        Kernel("gm_lut_s16_s8", accepts=_between(2, 1), core=True),
+        Kernel("gm_lut_s8_s16", accepts=_between(1, 2), core=True),
     )
 
     def shares(self) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from glowmcu.emit.literals import attribute
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import Instruction, arrays_of
 from glowmcu.resources import folder
+from glowmcu.targets.kernel import Kernel
 
 STRICT = (
     "-std=c99 -O2 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "
@@ -40,8 +41,14 @@ _JINJA = jinja2.Environment(
 )
 
 
+def portable(instruction: Instruction) -> Kernel:
+    """Return the last of the kernels that need nothing and accept the instruction."""
+    found = [k for k in instruction.kernels if not k.requires and not k.accepts(instruction)]
+    return found[-1]
+
+
 def render(instruction: Instruction, function: str = "kernel") -> str:
-    kernel = type(instruction).kernels[-1]
+    kernel = portable(instruction)
     assert kernel.template is not None and kernel.view is not None
     template = _JINJA.get_template(f"instr/{kernel.template}")
     return template.render(function=function, **kernel.view(instruction))
@@ -95,7 +102,7 @@ def run(
             data += array.tobytes()
             body.append(f"        void *p{index} = block({array.nbytes});")
         arguments = [f"p{index}" for index in range(len(operands))]
-        kernel = type(instruction).kernels[-1]
+        kernel = portable(instruction)
         if kernel.template:
             lines = render(instruction, f"case{number}").splitlines()
             heads += [line.split()[1] for line in lines if line.startswith("#include")]
