@@ -16,6 +16,8 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import Instruction, arrays_of
 from glowmcu.resources import folder
 from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.select import select
+from glowmcu.targets.target import target
 
 STRICT = (
     "-std=c99 -O2 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "
@@ -42,9 +44,8 @@ _JINJA = jinja2.Environment(
 
 
 def portable(instruction: Instruction) -> Kernel:
-    """Return the last of the kernels that need nothing and accept the instruction."""
-    found = [k for k in instruction.kernels if not k.requires and not k.accepts(instruction)]
-    return found[-1]
+    """Return the kernel in C for the instruction."""
+    return select(instruction, target("host")).kernel
 
 
 def render(instruction: Instruction, function: str = "kernel") -> str:

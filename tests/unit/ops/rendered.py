@@ -14,12 +14,20 @@ import pytest
 
 from glowmcu.instr.instruction import Instruction, arrays_of
 from glowmcu.resources import folder
+from glowmcu.targets.kernel import Kernel
+from glowmcu.targets.select import select
+from glowmcu.targets.target import target
 
 STRICT = (
     "-std=c99 -O2 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow "
     "-Wdouble-promotion -Wundef -Werror -ffp-contract=off"
 ).split()
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"]
+
+
+def portable(instruction: Instruction) -> Kernel:
+    """Return the kernel in C for the instruction."""
+    return select(instruction, target("host")).kernel
 
 
 @cache
@@ -34,7 +42,7 @@ def environment() -> jinja2.Environment:
 
 
 def render(instruction: Instruction, function: str = "kernel") -> str:
-    kernel = type(instruction).kernels[-1]
+    kernel = portable(instruction)
     assert kernel.template is not None and kernel.view is not None
     template = environment().get_template(f"instr/{kernel.template}")
     return template.render(function=function, **kernel.view(instruction))
@@ -61,12 +69,12 @@ def _number(value: Any) -> str:
 
 def _program(cases: list[tuple[Instruction, list[Any], list[Any]]]) -> str:
     """Return a program that runs every case on heap blocks of exactly the operands' sizes."""
-    plain = {k.symbol: k for i, _, _ in cases if not (k := type(i).kernels[-1]).template}
+    plain = {k.symbol: k for i, _, _ in cases if not (k := portable(i)).template}
     lines = ["#include <stdio.h>", "#include <stdlib.h>", '#include "gm_types.h"']
     lines += [f'#include "../src/{k.folder}/{symbol}.c"' for symbol, k in plain.items()]
     body = []
     for number, (instruction, before, after) in enumerate(cases):
-        kernel, arguments, function = type(instruction).kernels[-1], [], f"kernel{number}"
+        kernel, arguments, function = portable(instruction), [], f"kernel{number}"
         body.append("    {")
         if kernel.template:
             lines.append(render(instruction, function))
