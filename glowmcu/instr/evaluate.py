@@ -59,7 +59,8 @@ def evaluate(
         if watch:
             watch(index, instruction, memory)
     names = (*function.output_names, *(b.name for b in function.states))
-    return {n: memory[b].copy() for n, b in zip(names, function.kept, strict=True)}
+    found = (*function.outputs, *function.states)
+    return {n: memory[b].copy() for n, b in zip(names, found, strict=True)}
 
 
 def is_skipped(instruction: Instruction, memory: Mapping[Buffer, Array]) -> bool:

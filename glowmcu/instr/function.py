@@ -36,7 +36,8 @@ class Function:
     @property
     def kept(self) -> tuple[Buffer, ...]:
         """What must hold its value after the last instruction."""
-        return (*self.outputs, *self.states)
+        further = (b for instruction in self.instructions for b in instruction.keeps())
+        return (*self.outputs, *self.states, *further)
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Every buffer in order of first appearance: inputs, operands, scratch, outputs, bases."""

@@ -117,6 +117,10 @@ class Instruction:
         """Return the output for the sums of all rows."""
         raise NotImplementedError
 
+    def keeps(self) -> tuple[Buffer, ...]:
+        """Return what it writes that must stay to the end of the function, though not a result."""
+        return ()
+
     def choices(self) -> Mapping[Buffer, Guard]:
         """Return the operands whose values matter only where a condition holds."""
         return {}

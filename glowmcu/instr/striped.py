@@ -216,6 +216,10 @@ class Striped(Instruction):
         """The tensors that leave the chain."""
         return self.ys
 
+    def keeps(self) -> tuple[Buffer, ...]:
+        """The counter of steps: a row that comes after the last one is refused by it."""
+        return () if self.counter is None else (self.counter,)
+
     def with_buffers(self, mapping: Mapping[Buffer, Buffer]) -> Striped:
         """Return the chain with operands replaced, in its members too."""
 

@@ -135,7 +135,7 @@ def row_lives(striped: Striped) -> RowLives:
 def _collect(striped: Striped) -> dict[Buffer, _Pieces]:
     end = len(striped.steps)
     found: dict[Buffer, dict[tuple[Buffer, int, int], _Piece]] = {}
-    leaving = {b.root for b in striped.ys}
+    leaving = {b.root for b in (*striped.ys, *striped.keeps())}
     for number in range(end):
         for access in striped.accesses[number]:
             root = access.holder.root

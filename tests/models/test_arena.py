@@ -27,7 +27,7 @@ ARENAS = {
     ("ad", "size", "whole"): 768,
     ("ww", "size", "whole"): 2992,
     ("kws", "size", "rows"): 3580,
-    ("vww", "size", "rows"): 11620,
+    ("vww", "size", "rows"): 11332,
     ("ic", "size", "rows"): 9252,
     ("ww", "size", "rows"): 2596,
 }
@@ -118,22 +118,30 @@ def test_a_flat_input_has_no_rows(shared: Path) -> None:
 
 
 @pytest.mark.cc
-def test_rows_are_pushed_one_by_one(shared: Path) -> None:
-    compilation = compiled(shared, "kws", input="rows")
+@pytest.mark.parametrize("name", ["kws", "ww"])
+def test_rows_are_pushed_one_by_one(shared: Path, name: str) -> None:
+    compilation = compiled(shared, name, input="rows")
     unit, library = compilation.unit, HostLibrary(compilation.unit)
     feeds = random_feeds(compilation, 4)
     expected = library.run(feeds)
     size = unit.arena_size
     memory = np.zeros(size + 16, np.uint8)
     arena = memory[-memory.ctypes.data % 16 :][:size]
-    push, begin = library.library["kws_push_row"], library.library["kws_begin"]
+    push, begin = (library.library[f"{name}_{f}"] for f in ("push_row", "begin"))
     push.argtypes, begin.argtypes = [ctypes.c_void_p, ctypes.c_void_p], [ctypes.c_void_p]
-    rows = np.ascontiguousarray(feeds["input_1"][0])
-    for _ in range(2):
+    rows = np.ascontiguousarray(next(iter(feeds.values()))[0])
+    (slot,) = unit.outputs
+    for given_up in (0, len(rows) - 2, 1, 0):
+        begin(arena.ctypes.data)
+        for row in rows[:given_up]:  # a frame that is not finished before the next begins
+            assert push(arena.ctypes.data, row.ctypes.data) == 1
         begin(arena.ctypes.data)
         found = [push(arena.ctypes.data, row.ctypes.data) for row in rows]
         assert found == [1] * (len(rows) - 1) + [0]
-        (slot,) = unit.outputs
+        for row in rows:  # after the end, rows are refused and nothing changes
+            before = arena.copy()
+            assert push(arena.ctypes.data, row.ctypes.data) == -1
+            np.testing.assert_array_equal(arena, before)
         got = arena[slot.offset : slot.offset + slot.type.nbytes].view(np.int8)
         np.testing.assert_array_equal(got, expected[slot.name].reshape(-1))
 
