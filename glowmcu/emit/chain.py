@@ -206,7 +206,8 @@ class _Chain:
             expression = self._constant_argument(label, member, one)
             if isinstance(one.item, Buffer) and one.item.root.kind != "constant":
                 step = 1 if one.written else strides[one.item]
-                expression = self._row(one.item, "r" if step == 1 else f"r * {step}")
+                row = {0: "0", 1: "r"}.get(step, f"r * {step}")
+                expression = self._row(one.item, row)
             yield f"{'' if one.written else 'const '}void *{one.name}", expression
 
     def _row_call(

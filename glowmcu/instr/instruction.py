@@ -95,7 +95,10 @@ class Instruction:
         return 0
 
     def windows(self) -> Mapping[str, RowWindow]:
-        """For each spatial input, the input rows that an output row needs; empty: not row-wise."""
+        """For each spatial input, the input rows that an output row needs; empty: not row-wise.
+
+        The inputs are named as in `numbered`.
+        """
         return {}
 
     def by_rows(self) -> Instruction:
@@ -109,8 +112,8 @@ class Instruction:
         """
         return None
 
-    def partial(self, x: Array, row: int, *constants: Any) -> Array:
-        """Return what row `row` of x adds to the sums of an output of one row, as int32."""
+    def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
+        """Return the sums of an output of one row, int32 or float, with row `row` of x added."""
         raise NotImplementedError
 
     def complete(self, sums: Array, *constants: Any) -> Array:
@@ -152,6 +155,17 @@ class Instruction:
             if found is not None:
                 for buffer in found if isinstance(found, tuple) else (found,):
                     yield Operand(field, role, buffer)
+
+    def numbered(self) -> dict[str, Buffer]:
+        """Return the operands by field; those of an Ins field `xs` are xs0, xs1 and so on."""
+        found: dict[str, Buffer] = {}
+        for field in _roles(type(self)):
+            held = getattr(self, field)
+            if isinstance(held, tuple):
+                found |= {f"{field}{n}": buffer for n, buffer in enumerate(held)}
+            elif held is not None:
+                found[field] = held
+        return found
 
     def outputs(self) -> tuple[Buffer, ...]:
         """Buffers that are written (out and inout)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,12 @@ def row_bytes(buffer: Buffer) -> int:
     return buffer.nbytes // height(buffer)
 
 
+def spatial(instruction: Instruction) -> dict[str, tuple[Buffer, RowWindow]]:
+    """Return the spatial inputs of an instruction and their windows, by field."""
+    inputs = instruction.numbered()
+    return {field: (inputs[field], w) for field, w in instruction.windows().items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Member:
     """One instruction of a chain, and how its kernel is used.
@@ -77,8 +83,7 @@ class Member:
     @cached_property
     def fields(self) -> dict[str, tuple[Buffer, RowWindow]]:
         """The spatial inputs and their windows."""
-        found = self.instruction.windows()
-        return {field: (getattr(self.instruction, field), w) for field, w in found.items()}
+        return spatial(self.instruction)
 
     @property
     def count(self) -> int:
@@ -91,15 +96,23 @@ class Member:
         ((x, _),) = self.fields.values()
         return x
 
-    def reads(self, row: int) -> Iterator[tuple[str, Buffer, list[int]]]:
-        """Yield (field, input, its rows) that step `row` reads."""
-        for field, (x, w) in self.fields.items():
-            if self.form == "scan":
-                yield field, x, [row]
-            else:
-                first = row * w.stride - w.pad
-                rows = range(first, first + w.kernel * w.dilation, w.dilation)
-                yield field, x, [r for r in rows if 0 <= r < height(x)]
+    def reads(self, row: int) -> tuple[tuple[str, Buffer, tuple[int, ...]], ...]:
+        """Return (field, input, its rows) that step `row` reads."""
+        return self._reads[row]
+
+    @cached_property
+    def _reads(self) -> tuple[tuple[tuple[str, Buffer, tuple[int, ...]], ...], ...]:
+        return tuple(
+            tuple((field, x, self._rows(x, w, row)) for field, (x, w) in self.fields.items())
+            for row in range(self.count)
+        )
+
+    def _rows(self, x: Buffer, w: RowWindow, row: int) -> tuple[int, ...]:
+        if self.form == "scan":
+            return (row,)
+        first = row * w.stride - w.pad
+        rows = range(first, first + w.kernel * w.dilation, w.dilation)
+        return tuple(r for r in rows if 0 <= r < height(x))
 
     def lines(self, field: str, row: int) -> range:
         """Return the rows of an input that `instruction.at_row(row)` sees as its image."""
@@ -134,7 +147,8 @@ class Member:
         else:
             overlaps = self.small.overlaps()
             pairs = {i for _, i in self.small.shares()}
-            exact = field in pairs and row_bytes(self.y) <= row_bytes(self.fields[field][0])
+            is_declared = not pairs.isdisjoint((field, field.rstrip("0123456789")))
+            exact = is_declared and row_bytes(self.y) <= row_bytes(self.fields[field][0])
         for promise in overlaps:
             if promise.input == field:
                 low, high = max(low, promise.low), min(high, promise.high)
@@ -160,8 +174,7 @@ class Pooled:
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """A row (or scratch, or sums) that a step uses: `nbytes`, `offset` bytes into an operand.
 
     `tensor` and `row` say what it is; the tensor is a root.
@@ -282,7 +295,7 @@ class Striped(Instruction):
             holder, offset = self.locate(buffer, row)
             return raw[holder][offset : offset + row_bytes(buffer)].view(buffer.type.dtype.numpy)
 
-        def image(buffer: Buffer, rows: list[int], lines: range) -> Array:
+        def image(buffer: Buffer, rows: tuple[int, ...], lines: range) -> Array:
             w, c = buffer.type.shape[2:]
             zeros = np.zeros(w * c, buffer.type.dtype.numpy)
             found = [view(buffer, r) if r in rows else zeros for r in lines]
@@ -309,11 +322,11 @@ def _scan(member: Member, row: int, loaded: dict[Buffer, Array], raw: Any, view:
     i = member.instruction
     x, *constants = arrays_of(i, loaded)
     assert member.scratch is not None
-    sums = raw[member.scratch][: 4 * member.y.type.numel].view(np.int32)
-    before = sums.copy() if row else 0
-    sums[...] = before + i.partial(x, row, *constants).reshape(-1)
+    kind = np.float32 if member.y.type.dtype.is_float else np.int32
+    sums = raw[member.scratch][: 4 * member.y.type.numel].view(kind).reshape(member.y.type.shape)
+    sums[...] = i.partial(sums.copy() if row else np.zeros_like(sums), x, row, *constants)
     if row == member.count - 1:
-        result = i.complete(sums.reshape(member.y.type.shape), *constants)
+        result = i.complete(sums, *constants)
         view(member.y, 0)[...] = np.asarray(result).reshape(-1)
 
 

@@ -11,7 +11,7 @@ from glowmcu.core.types import TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.instr.striped import Feed, Form, Member, Pooled, Striped, height, row_bytes
+from glowmcu.instr.striped import Feed, Form, Member, Pooled, Striped, height, row_bytes, spatial
 from glowmcu.targets.kernel import Kernel
 
 Steps = tuple[tuple[int, int], ...]
@@ -50,12 +50,12 @@ def scan_form(instruction: Instruction, offered: Offered) -> Instruction | None:
     """Return an instruction with a kernel that takes one input row after the other, if it can."""
     if not _has_rows(instruction) or instruction.kernel is None:
         return None
-    windows = instruction.windows()
+    windows = spatial(instruction)
     (y,) = instruction.outputs()
     if len(windows) != 1 or height(y) != 1:
         return None
-    ((field, w),) = windows.items()
-    rows = height(getattr(instruction, field))
+    ((x, w),) = windows.values()
+    rows = height(x)
     if (w.kernel, w.pad, w.dilation) != (rows, 0, 1) or rows == 1:
         return None
     for kernel in dict.fromkeys((instruction.kernel, *instruction.kernels)):
@@ -67,12 +67,12 @@ def scan_form(instruction: Instruction, offered: Offered) -> Instruction | None:
 @lru_cache(maxsize=1024)
 def _has_rows(instruction: Instruction) -> bool:
     """Tell whether all run-time operands are images of one sample, the inputs with windows."""
-    windows = instruction.windows()
+    images = {x for x, _ in spatial(instruction).values()}
     outputs = instruction.outputs()
     moving = [o for o in instruction.operands() if o.buffer.root.kind != "constant"]
-    if not windows or len(outputs) != 1 or any(o.role == "inout" for o in moving):
+    if not images or len(outputs) != 1 or any(o.role == "inout" for o in moving):
         return False
-    if any(o.role == "in" and o.field not in windows for o in moving):
+    if any(o.role == "in" and o.buffer not in images for o in moving):
         return False
     if any(o.buffer.type.rank != 4 or o.buffer.type.shape[0] != 1 for o in moving):
         return False

@@ -10,9 +10,9 @@ import numpy as np
 
 from glowmcu.ops._conv_dsp import is_pointwise
 from glowmcu.ops._linear import data_of
-from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks
+from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks, within_rows
 from glowmcu.ops._window import MAX_ROWS
-from glowmcu.targets.kernel import Kernel, Overlap, Packed
+from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.conv2d import ConvF32
@@ -61,14 +61,25 @@ def _overlap(i: ConvF32) -> tuple[Overlap, ...]:
     return (Overlap("y", "x", *along(pixels, 4, outer, inner, moved=moved)),)
 
 
+def _row_overlap(i: ConvF32) -> tuple[Overlap, ...]:
+    """Let a row of y lie over one of x: windows of four pixels are gathered at once."""
+    size = i.x.type.dtype.nbytes
+    return (Overlap("y", "x", *within_rows(i, 4, i.out_channels * size, i.channels * size)),)
+
+
+def _row_cycles(i: ConvF32) -> float:
+    """Rows whose pixels are no multiple of four end in a block that is not full."""
+    blocks = i.out_height * -(-i.out_width // 4) * -(-i.out_channels // 4)
+    return blocks * (45.0 * _inner(i) + 220) + i.out_height * i.out_width * 2.0 * _inner(i)
+
+
 def _turned(i: ConvF32) -> ConvF32 | None:
     return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
 
 
 def _conv_cycles(i: ConvF32) -> float:
-    pixels = i.y.type.numel // i.out_channels
-    blocks = -(-pixels // 4) * -(-i.out_channels // 4)
-    return blocks * (45.0 * _inner(i) + 220) + pixels * 2.0 * _inner(i)
+    blocks = -(-i.pixels // 4) * -(-i.out_channels // 4)
+    return blocks * (45.0 * _inner(i) + 220) + i.pixels * 2.0 * _inner(i)
 
 
 def conv_fpu(pack: Callable[[ConvF32], tuple[Packed, ...]]) -> Kernel:
@@ -86,6 +97,12 @@ def conv_fpu(pack: Callable[[ConvF32], tuple[Packed, ...]]) -> Kernel:
         turned=_turned,
         cycles=_conv_cycles,
         flash=lambda i: sum(p.data.nbytes for p in pack(i)) + 1200,
+        row=RowKernel(
+            "gm_conv2d_f32_fpu_rows",
+            scratch=lambda i: 4 * _inner(i) * _FLOAT,
+            overlap=_row_overlap,
+            cycles=_row_cycles,
+        ),
     )
 
 
@@ -108,15 +125,28 @@ def _pack_depthwise(i: DepthwiseF32) -> tuple[Packed, ...]:
     return Packed("w", taps, label), Packed("bias", bias, "bias")
 
 
+def _pixel(i: DepthwiseF32) -> int:
+    return i.channels * _FLOAT
+
+
 def _depthwise_overlap(i: DepthwiseF32) -> tuple[Overlap, ...]:
     pixel = i.channels * _FLOAT
     return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=False)),)
 
 
+def _depthwise_row_overlap(i: DepthwiseF32) -> tuple[Overlap, ...]:
+    """Let a row of y lie over one of x: one pixel is made after the other."""
+    pixel = i.channels * _FLOAT
+    return (Overlap("y", "x", *within_rows(i, 1, pixel, pixel)),)
+
+
+def _depthwise_row_cycles(i: DepthwiseF32) -> float:
+    return _depthwise_cycles(i) + 1.0 * i.out_height * i.channels
+
+
 def _depthwise_cycles(i: DepthwiseF32) -> float:
     taps = i.kernel_height * i.kernel_width
-    pixels = i.batch * i.out_height * i.out_width
-    return pixels * (i.channels // 8 * (38.0 * taps + 110) + 10 * taps)
+    return i.pixels * (i.channels // 8 * (38.0 * taps + 110) + 10 * taps)
 
 
 DEPTHWISE_FPU = (
@@ -125,12 +155,18 @@ DEPTHWISE_FPU = (
         requires=FPU,
         folder="arm_fpu",
         accepts=_accepts_depthwise,
-        scratch=lambda i: i.channels * _FLOAT,
+        scratch=_pixel,
         pack=_pack_depthwise,
         core=True,
         overlap=_depthwise_overlap,
         cycles=_depthwise_cycles,
         flash=lambda i: sum(p.data.nbytes for p in _pack_depthwise(i)) + 600,
+        row=RowKernel(
+            "gm_depthwise_f32_fpu_rows",
+            scratch=_pixel,
+            overlap=_depthwise_row_overlap,
+            cycles=_depthwise_row_cycles,
+        ),
     ),
 )
 """Kernels of DepthwiseF32."""

@@ -100,7 +100,7 @@ def _conv_turned(i: ConvS8) -> ConvS8 | None:
 
 
 def _conv_cycles(i: ConvS8) -> float:
-    return _product_cycles(i.y.type.numel // i.out_channels, _inner(i), i.out_channels)
+    return _product_cycles(i.pixels, _inner(i), i.out_channels)
 
 
 CONV_MVE = (
@@ -183,8 +183,7 @@ def _depthwise_row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
 
 def _depthwise_cycles(i: DepthwiseS8) -> float:
     taps = i.kernel_height * i.kernel_width
-    pixels = i.batch * i.out_height * i.out_width
-    return pixels * (-(-i.channels // 8) * (6.3 * taps + 14) + 5 * taps + 40)
+    return i.pixels * (-(-i.channels // 8) * (6.3 * taps + 14) + 5 * taps + 40)
 
 
 def _padding(i: DepthwiseS8) -> int:

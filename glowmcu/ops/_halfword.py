@@ -122,7 +122,7 @@ def _turned(i: ConvS8) -> ConvS8 | None:
 
 
 def _conv_cycles(i: ConvS8) -> float:
-    return _cycles(i.y.type.numel // i.out_channels, _inner(i), i.out_channels)
+    return _cycles(i.pixels, _inner(i), i.out_channels)
 
 
 def _dense_scratch(i: DenseS8) -> int:

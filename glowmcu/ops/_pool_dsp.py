@@ -33,7 +33,7 @@ def _accepts_maximum(i: MaxPool) -> str:
 
 
 def _taps(i: AveragePoolS8 | MaxPool) -> int:
-    return i.y.type.numel * i.kernel_height * i.kernel_width
+    return i.pixels * i.channels * i.kernel_height * i.kernel_width
 
 
 AVERAGE_DSP = (
@@ -49,7 +49,7 @@ AVERAGE_DSP = (
             "average": True,
             "long": i.kernel_height * i.kernel_width > _LANE_TAPS,
         },
-        cycles=lambda i: 1.3 * _taps(i) + 20.0 * i.y.type.numel,
+        cycles=lambda i: 1.3 * _taps(i) + 20.0 * i.pixels * i.channels,
         flash=lambda _: 500,
     ),
 )
@@ -63,7 +63,7 @@ MAXIMUM_DSP = (
         accepts=_accepts_maximum,
         template="pool_bytes.c.j2",
         view=lambda i: {"i": i, "average": False, "padded": i.window.padded},
-        cycles=lambda i: 2.5 * _taps(i) + 4.0 * i.y.type.numel,
+        cycles=lambda i: 2.5 * _taps(i) + 4.0 * i.pixels * i.channels,
         flash=lambda _: 250,
     ),
 )

@@ -160,6 +160,11 @@ class WindowInstruction(Instruction):
         right = max(window.reach(1) - self.pad_left - self.width, 0)
         return replace(window, pads=(self.pad_top, self.pad_left, bottom, right))
 
+    @property
+    def pixels(self) -> int:
+        """Pixels of the output."""
+        return self.batch * self.out_height * self.out_width
+
     def windows(self) -> dict[str, RowWindow]:
         shape = next(b.type.shape for b in self.inputs())
         if shape[1:3] != (self.height, self.width):

@@ -87,14 +87,13 @@ def _overlap(i: ConvF32 | ConvS8) -> tuple[Overlap, ...]:
     return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=i.padded_width > 0)),)
 
 
-def _row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
+def _row_overlap(i: ConvF32 | ConvS8) -> tuple[Overlap, ...]:
     """Let a row of y lie over one of x: two pixels are made at once."""
-    return (
-        Overlap("y", "x", *within_rows(i, 2, i.groups * i.out_channels, i.groups * i.channels)),
-    )
+    size = i.x.type.dtype.nbytes * i.groups
+    return (Overlap("y", "x", *within_rows(i, 2, size * i.out_channels, size * i.channels)),)
 
 
-def _row_cycles(i: ConvS8) -> float:
+def _row_cycles(i: ConvF32 | ConvS8) -> float:
     """Pixels at the border take longer than others, and others longer alone than in pairs."""
     rows, columns = i.whole_windows()
     pairs = columns // 2 * 2
@@ -163,13 +162,15 @@ class ConvF32(WindowInstruction):
             in_place=_in_place,
             overlap=_overlap,
             turned=_turned,
+            row=RowKernel("gm_conv2d_f32_rows", overlap=_row_overlap, cycles=_row_cycles),
         ),
         Kernel("gm_conv2d_f32_direct", core=True),
     )
 
     @property
     def macs(self) -> int:
-        return self.y.type.numel * self.kernel_height * self.kernel_width * self.channels
+        taps = self.kernel_height * self.kernel_width
+        return self.pixels * self.groups * self.out_channels * taps * self.channels
 
     def reference(self, x: Array, w: Array, bias: Array | None) -> Array:
         y = convolve(x, w, self.window, self.groups)
@@ -244,7 +245,8 @@ class ConvS8(WindowInstruction):
 
     @property
     def macs(self) -> int:
-        return self.y.type.numel * self.kernel_height * self.kernel_width * self.channels
+        taps = self.kernel_height * self.kernel_width
+        return self.pixels * self.groups * self.out_channels * taps * self.channels
 
     def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
         taps = (self.kernel_height, self.kernel_width, self.channels)

@@ -17,7 +17,7 @@ from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
 from glowmcu.ops._linear import data_of, for_type, requantize_channels
 from glowmcu.ops._overlap import ascending_rows, within_rows
-from glowmcu.ops._window import WindowInstruction, convolve, extent
+from glowmcu.ops._window import WindowInstruction, convolve, extent, taps
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 
@@ -36,12 +36,13 @@ def _overlap(i: DepthwiseF32 | DepthwiseS8) -> tuple[Overlap, ...]:
     return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=i.padded_width > 0)),)
 
 
-def _row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
+def _row_overlap(i: DepthwiseF32 | DepthwiseS8) -> tuple[Overlap, ...]:
     """Let a row of y lie over one of x: up to four pixels are made at once."""
-    return (Overlap("y", "x", *within_rows(i, 4, i.channels, i.channels)),)
+    pixel = i.channels * i.x.type.dtype.nbytes
+    return (Overlap("y", "x", *within_rows(i, 4, pixel, pixel)),)
 
 
-def _row_cycles(i: DepthwiseS8) -> float:
+def _row_cycles(i: DepthwiseF32 | DepthwiseS8) -> float:
     """Pixels at the border take longer than others, and others longer alone than together."""
     rows, columns = i.whole_windows()
     blocks = columns // 4 * 4 + (3 if columns % 4 == 3 else 0)
@@ -57,7 +58,7 @@ def _cycles(i: DepthwiseS8) -> float:
     return i.batch * i.out_height * row * i.macs / (i.out_height * i.out_width)
 
 
-def _sums(i: DepthwiseS8) -> int:
+def _sums(i: DepthwiseF32 | DepthwiseS8) -> int:
     return 4 * i.out_width * i.channels
 
 
@@ -118,16 +119,24 @@ class DepthwiseF32(WindowInstruction):
             core=True,
             in_place=_in_place,
             overlap=_overlap,
+            row=RowKernel("gm_depthwise_f32_rows", overlap=_row_overlap, cycles=_row_cycles),
+            scan=RowKernel("gm_depthwise_f32_scan", scratch=_sums),
         ),
     )
 
     @property
     def macs(self) -> int:
-        return self.y.type.numel * self.kernel_height * self.kernel_width
+        return self.pixels * self.channels * self.kernel_height * self.kernel_width
 
     def reference(self, x: Array, w: Array, bias: Array | None) -> Array:
-        y = convolve(x, w, self.window, self.channels)
-        y = y if bias is None else y + bias
+        return self.complete(convolve(x, w, self.window, self.channels), w, bias)
+
+    def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
+        return _with_row(self, sums, x, row, constants[0], 0)
+
+    def complete(self, sums: Array, *constants: Any) -> Array:
+        _, bias = constants
+        y = sums if bias is None else sums + bias
         return np.clip(y, np.float32(self.low), np.float32(self.high))
 
 
@@ -167,19 +176,27 @@ class DepthwiseS8(WindowInstruction):
 
     @property
     def macs(self) -> int:
-        return self.y.type.numel * self.kernel_height * self.kernel_width
+        return self.pixels * self.channels * self.kernel_height * self.kernel_width
 
     def reference(self, x: Array, w: Array, bias: Array, multiplier: Array) -> Array:
         acc = convolve(x.astype(np.float64), w, self.window, self.channels, self.fill)
         return requantize_channels(self, acc, bias, multiplier)
 
-    def partial(self, x: Array, row: int, *constants: Any) -> Array:
+    def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
         w, bias, _ = constants
-        one = replace(self, height=1, kernel_height=1, pad_top=0)
-        line = w[:, row : row + 1]
-        sums = convolve(x.astype(np.float64), line, one.window, self.channels, self.fill)
-        return np.asarray(sums + (bias if row == 0 else 0), np.int32)
+        start = sums if row else sums + bias
+        return _with_row(self, start, x.astype(np.int32), row, w.astype(np.int32), self.fill)
 
     def complete(self, sums: Array, *constants: Any) -> Array:
         _, bias, multiplier = constants
         return requantize_channels(self, sums.astype(np.float64), 0 * bias, multiplier)
+
+
+def _with_row(
+    i: DepthwiseF32 | DepthwiseS8, sums: Array, x: Array, row: int, w: Array, fill: int
+) -> Array:
+    """Return sums and what row `row` of x adds to them, tap after tap as the kernels do it."""
+    one = replace(i, height=1, kernel_height=1, pad_top=0)
+    for _, j, values in taps(x, one.window, fill):
+        sums = sums + values * w[:, row, j, 0]
+    return sums

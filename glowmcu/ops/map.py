@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from glowmcu.core.literal import c_literal
 from glowmcu.core.types import Array
 from glowmcu.errors import UnsupportedError
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.instruction import Guard, Ins, Instruction, Out
+from glowmcu.instr.instruction import Guard, Ins, Instruction, Out, RowWindow
 from glowmcu.ops._functions import FUNCTIONS, STORED
 from glowmcu.ops._program import (
     Arg,
@@ -32,17 +33,42 @@ from glowmcu.targets.kernel import Kernel
 
 
 class Map(Instruction):
-    """y = program(xs), element by element; every x broadcasts to the shape of y."""
+    """y = program(xs), element by element; every x broadcasts to the shape of y.
+
+    one_row  of images, only one row each
+    """
 
     y: Out
     xs: Ins
     program: Program
+    one_row: bool = False
 
     kernels = (Kernel("gm_map", template="map.c.j2", view=lambda i: view(i)),)
 
     def reference(self, xs: list[Array]) -> Array:
         found = run(self.program, FUNCTIONS, xs)
-        return np.broadcast_to(found, self.y.type.shape).astype(self.y.type.dtype.numpy)
+        return np.broadcast_to(found, self.shape_of(self.y)).astype(self.y.type.dtype.numpy)
+
+    def shape_of(self, buffer: Buffer) -> tuple[int, ...]:
+        """Return the shape of an operand, of one row of it where the instruction makes one."""
+        shape = buffer.type.shape
+        return (*shape[:1], 1, *shape[2:]) if self.one_row and len(shape) == 4 else shape
+
+    def windows(self) -> Mapping[str, RowWindow]:
+        """A row makes a row; what has only one row serves them all."""
+        shape = self.y.type.shape
+        rows = [(1, 1, 1, 1, *x.type.shape)[-3] for x in self.xs]
+        constant = [x.root.kind == "constant" for x in self.xs]
+        if len(shape) != 4 or any(h > 1 and c for h, c in zip(rows, constant, strict=True)):
+            return {}
+        return {
+            f"xs{n}": RowWindow(stride=int(h == shape[1]))
+            for n, (h, is_constant) in enumerate(zip(rows, constant, strict=True))
+            if not is_constant
+        }
+
+    def at_row(self, row: int) -> Map | None:
+        return replace(self, one_row=True) if self.windows() else None
 
     def choices(self) -> Mapping[Buffer, Guard]:
         found = chosen_inputs(self.program, [x.type.numel == 1 for x in self.xs])
@@ -57,9 +83,10 @@ class Map(Instruction):
 
         The pair names the field, so it holds only if it holds for every x large enough.
         """
-        size, numel = self.y.type.dtype.nbytes, self.y.type.numel
-        large = [x.type for x in self.xs if x.nbytes >= self.y.nbytes]
-        fits = all(t.numel == numel and (t.dtype.nbytes == size or size == 1) for t in large)
+        size, numel = self.y.type.dtype.nbytes, math.prod(self.shape_of(self.y))
+        found = [(x.type.dtype.nbytes, math.prod(self.shape_of(x))) for x in self.xs]
+        large = [(s, n) for s, n in found if s * n >= size * numel]
+        fits = all(n == numel and (s == size or size == 1) for s, n in large)
         return (("y", "xs"),) if fits else ()
 
 
@@ -94,7 +121,7 @@ def collapse(
 
 def view(i: Map) -> Mapping[str, Any]:
     """Return what the template prints: loops, loads, steps."""
-    sizes, steps = collapse(i.y.type.shape, [x.type.shape for x in i.xs])
+    sizes, steps = collapse(i.shape_of(i.y), [i.shape_of(x) for x in i.xs])
     depth = len(sizes)
     loads: list[list[dict[str, str]]] = [[] for _ in range(depth + 1)]
     for number, (x, step) in enumerate(zip(i.xs, steps, strict=True)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -34,9 +34,10 @@ def _in_place(i: WindowInstruction) -> tuple[tuple[str, str], ...]:
     return (("y", "x"),) if bool(np.all(later > np.arange(later.size))) else ()
 
 
-def _row_overlap(i: MaxPool | AveragePoolS8) -> tuple[Overlap, ...]:
+def _row_overlap(i: MaxPool | AveragePool) -> tuple[Overlap, ...]:
     """Let a row of y lie over one of x: one pixel is made after the other."""
-    return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
+    pixel = i.channels * i.x.type.dtype.nbytes
+    return (Overlap("y", "x", *within_rows(i, 1, pixel, pixel)),)
 
 
 def _accepts_mve(i: MaxPool) -> str:
@@ -50,12 +51,11 @@ def _accepts_f32(i: MaxPool) -> str:
 
 
 def _mve_cycles(i: MaxPool) -> float:
-    pixels = i.batch * i.out_height * i.out_width
     taps_ = i.kernel_height * i.kernel_width
-    return pixels * (-(-i.channels // 16) * (9.0 * taps_ + 12) + 40)
+    return i.pixels * (-(-i.channels // 16) * (9.0 * taps_ + 12) + 40)
 
 
-def _sums(i: AveragePoolS8) -> int:
+def _sums(i: AveragePool) -> int:
     return 4 * i.out_width * i.channels
 
 
@@ -113,6 +113,7 @@ class MaxPool(WindowInstruction):
             core=True,
             scratch=_row_pointers,
             in_place=_in_place,
+            row=RowKernel("gm_max_pool_f32_rows", overlap=_row_overlap),
         ),
     )
 
@@ -155,36 +156,75 @@ def max_and_places(x: Array, window: Window, *, column_major: bool) -> tuple[Arr
     return y, np.take_along_axis(found, best, 0)[0].astype(np.int64)
 
 
-class AveragePoolF32(WindowInstruction):
+class AveragePool(WindowInstruction):
+    """Base of the averages over windows; `count_...` is the padding that counts."""
+
+    y: Out
+    x: In
+    channels: int
+    count_top: int
+    count_left: int
+    count_bottom: int
+    count_right: int
+
+    def counted(self) -> Array:
+        """Return how many taps of each window count."""
+        sides = (self.count_top, self.count_left, self.count_bottom, self.count_right)
+        return counts(self.window, sides)
+
+    def by_rows(self) -> Self:
+        """An average over a whole image takes it for one long row: go back to its rows."""
+        h, w = self.x.type.shape[1:3]
+        if (self.height, self.kernel_width, self.out_width) != (1, h * w, 1):
+            return self
+        return replace(self, height=h, width=w, kernel_height=h, kernel_width=w)
+
+    def at_row(self, row: int) -> Self | None:
+        """The same for one row: padding above and below the rows that it sees still counts."""
+        one = super().at_row(row)
+        if one is None:
+            return None
+        low = max(row * self.stride_height - self.pad_top, 0)
+        return replace(
+            self,
+            height=one.height,
+            out_height=1,
+            pad_top=one.pad_top,
+            count_top=self.count_top + low,
+            count_bottom=self.height + self.count_bottom - low - one.height,
+        )
+
+
+class AveragePoolF32(AveragePool):
     """y = sum of the taps inside the image / taps that count, NHWC."""
 
-    y: Out
-    x: In
-    channels: int
-    count_top: int
-    count_left: int
-    count_bottom: int
-    count_right: int
-
-    kernels = (Kernel("gm_average_pool_f32", core=True, scratch=_row_pointers, in_place=_in_place),)
+    kernels = (
+        Kernel(
+            "gm_average_pool_f32",
+            core=True,
+            scratch=_row_pointers,
+            in_place=_in_place,
+            row=RowKernel("gm_average_pool_f32_rows", overlap=_row_overlap),
+            scan=RowKernel("gm_average_pool_f32_scan", scratch=_sums),
+        ),
+    )
 
     def reference(self, x: Array) -> Array:
-        counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
         total = sum((v for _, _, v in taps(x, self.window, 0)), np.float32(0))
-        return np.asarray(total / counts(self.window, counted)[..., None], np.float32)
+        return self.complete(np.asarray(total))
+
+    def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
+        one = replace(self, height=1, kernel_height=1, pad_top=0)
+        return np.asarray(sum((v for _, _, v in taps(x, one.window, 0)), sums))
+
+    def complete(self, sums: Array, *constants: Any) -> Array:
+        return np.asarray(sums / self.counted()[..., None], np.float32)
 
 
-class AveragePoolS8(WindowInstruction):
+class AveragePoolS8(AveragePool):
     """y = requantize(sum of (x - fill)); `multiplier` divides by the number of taps that count."""
 
-    y: Out
-    x: In
     multiplier: In
-    channels: int
-    count_top: int
-    count_left: int
-    count_bottom: int
-    count_right: int
     multipliers: int
     fill: int
     shift: int
@@ -205,44 +245,18 @@ class AveragePoolS8(WindowInstruction):
     )
 
     def reference(self, x: Array, multiplier: Array) -> Array:
-        counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
         wide = x.astype(np.int64)
-        total = np.sum([v - self.fill for _, _, v in taps(wide, self.window, self.fill)], axis=0)
-        index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
-        m = multiplier[index][..., None]
-        return requantize(total, m, self.shift, self.zero_point, self.low, self.high, average=True)
+        total = [v - self.fill for _, _, v in taps(wide, self.window, self.fill)]
+        return self.complete(np.sum(total, axis=0), multiplier)
 
-    def by_rows(self) -> AveragePoolS8:
-        """An average over a whole image takes it for one long row: go back to its rows."""
-        h, w = self.x.type.shape[1:3]
-        if (self.height, self.kernel_width, self.out_width) != (1, h * w, 1):
-            return self
-        return replace(self, height=h, width=w, kernel_height=h, kernel_width=w)
-
-    def at_row(self, row: int) -> AveragePoolS8 | None:
-        """The same for one row: padding above and below the rows that it sees still counts."""
-        one = super().at_row(row)
-        if one is None:
-            return None
-        low = max(row * self.stride_height - self.pad_top, 0)
-        return replace(
-            self,
-            height=one.height,
-            out_height=1,
-            pad_top=one.pad_top,
-            count_top=self.count_top + low,
-            count_bottom=self.height + self.count_bottom - low - one.height,
-        )
-
-    def partial(self, x: Array, row: int, *constants: Any) -> Array:
+    def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
         one = replace(self, height=1, kernel_height=1, pad_top=0)
         wide = x.astype(np.int32)
         found = [v - self.fill for _, _, v in taps(wide, one.window, self.fill)]
-        return np.asarray(np.sum(found, axis=0), np.int32)
+        return np.asarray(sums + np.sum(found, axis=0), np.int32)
 
     def complete(self, sums: Array, *constants: Any) -> Array:
         (multiplier,) = constants
-        counted = (self.count_top, self.count_left, self.count_bottom, self.count_right)
-        index = counts(self.window, counted) - 1 if self.multipliers > 1 else np.zeros(1, int)
+        index = self.counted() - 1 if self.multipliers > 1 else np.zeros(1, int)
         m, total = multiplier[index][..., None], sums.astype(np.int64)
         return requantize(total, m, self.shift, self.zero_point, self.low, self.high, average=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ ARENAS = {
     ("ic", "size", "rows"): 9252,
     ("ww", "size", "rows"): 2596,
 }
+FLOAT = {"kws": 15720, "ic": 49664}
 BALANCED = {"kws": 8900, "vww": 31000, "ic": 26500, "ad": 1450, "ww": 3900}
 """What a Cortex-M4 must not need more of; the kernels decide how much less it is."""
 
@@ -82,6 +84,22 @@ def test_a_balanced_arena(shared: Path, name: str) -> None:
     compilation = compiled(shared, name, target="cortex-m4")
     assert compilation.plan.size <= BALANCED[name]
     assert_sound(compilation)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", FLOAT)
+def test_float_networks_run_by_rows_too(shared: Path, name: str) -> None:
+    path = shared / "mlperf_tiny" / "models" / f"{name}_float.onnx"
+    options = Options(name=name, target="cortex-m4", optimize="size")
+    rows = compile_network(path, options)
+    assert rows.plan.size == FLOAT[name]
+    whole = compile_network(path, replace(options, stripe=False))
+    assert rows.plan.size < 0.8 * whole.plan.size
+    (slot,) = rows.unit.inputs
+    feeds = {slot.name: np.random.default_rng(2).random(slot.type.shape, np.float32)}
+    expected = HostLibrary(whole.for_host().unit).run(feeds)
+    for output, array in HostLibrary(rows.for_host().unit).run(feeds).items():
+        np.testing.assert_array_equal(array.view(np.int32), expected[output].view(np.int32))
 
 
 def test_rows_can_be_left_out(shared: Path) -> None:

@@ -1,4 +1,4 @@
-"""Random int8 networks of convolutions, pools, sums and tables on images, as graphs."""
+"""Random int8 and float networks of convolutions, pools, sums and tables on images, as graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
 from glowmcu.lowering.select import select_kernels
-from glowmcu.ops.base import i8
+from glowmcu.ops.base import f32, i8
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pool import Pool2D
@@ -23,7 +23,8 @@ from glowmcu.targets.target import target
 class Maker:
     """Draws one network."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, real: bool = False) -> None:
+        self.real = real
         self.chance = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.count = 0
@@ -33,7 +34,7 @@ class Maker:
         value for each channel."""
         pick = self.chance.choice
         h, w, c = self.chance.randint(5, 14), pick([1, 2, 5, 8, 9]), pick([1, 2, 3, 4, 8])
-        source = Value("x", i8(1, h, w, c))
+        source = Value("x", (f32 if self.real else i8)(1, h, w, c))
         x, skip = source, None
         for _ in range(self.chance.randint(2, 7)):
             made = self.layer(x)
@@ -99,6 +100,12 @@ class Maker:
     ) -> Value:
         """Append a convolution with random weights."""
         inner = x.shape[3] // groups
+        if self.real:
+            real_w = self.numbers.standard_normal((outputs, *kernel, inner)).astype(np.float32)
+            real_b = self.numbers.standard_normal(outputs).astype(np.float32)
+            clamp = self.chance.choice([None, (0.0, 6.0)])
+            parts = constant(self.name("w"), real_w), constant(self.name("b"), real_b)
+            return self.node(Conv2D(groups=groups, clamp=clamp, **shape), x, x, *parts)
         weights = self.numbers.integers(-127, 128, (outputs, *kernel, inner)).astype(np.int8)
         scales = tuple(self.numbers.uniform(0.002, 0.02, outputs).tolist())
         quant = Quant(scales, (0,) * outputs, 0)
@@ -112,6 +119,8 @@ class Maker:
     def node(self, op: Any, like: Value, *inputs: Value, same: bool = False) -> Value:
         """Apply an operator; its result is quantized like `like` or at random."""
         result = op.infer(*(v.type for v in inputs))
+        if self.real:
+            return apply(op, *inputs, name=self.name("t")).output
         quant = like.type.quant
         if not same:
             scale, zero = self.chance.choice([0.03, 0.05, 0.2]), self.chance.randint(-128, 30)
@@ -125,7 +134,7 @@ class Maker:
         return f"{kind}{self.count}"
 
 
-def random_function(seed: int) -> Function:
-    """Return a random network as instructions with portable kernels."""
-    graph = Maker(seed).network()
-    return select_kernels(lower(graph, graph.nodes(), "net"), target("host"), "balanced")
+def random_function(seed: int, *, real: bool = False, machine: str = "host") -> Function:
+    """Return a random network as instructions with kernels, by default the portable ones."""
+    graph = Maker(seed, real=real).network()
+    return select_kernels(lower(graph, graph.nodes(), "net"), target(machine), "balanced")

@@ -19,12 +19,14 @@ from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.printer import dump
 from glowmcu.instr.striped import Striped, unrolled
 from glowmcu.instr.verify import verify
-from glowmcu.memory.chain import Chain, make_striped
+from glowmcu.memory.chain import Chain, Offered, make_striped
 from glowmcu.memory.check import check
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
+from glowmcu.targets.board import board
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.target import target
+from glowmcu.verify.board import run_all_on_board
 from glowmcu.verify.host import HostLibrary
 
 
@@ -32,7 +34,11 @@ def offered(kernel: Kernel, instruction: Instruction) -> bool:
     return not kernel.requires and not kernel.accepts(instruction)
 
 
-def striped(function: Function, seed: int) -> Function:
+def with_fpu(kernel: Kernel, instruction: Instruction) -> bool:
+    return kernel.requires <= {"arm-fpu"} and not kernel.accepts(instruction)
+
+
+def striped(function: Function, seed: int, usable: Offered = offered) -> Function:
     """Return the function with a random chain of it, most often the longest, run row by row."""
     chance = random.Random(seed)
     count = len(function.instructions)
@@ -44,7 +50,7 @@ def striped(function: Function, seed: int) -> Function:
     for first, last in ranges:
         chain = Chain(function, first, last)
         for down in (descending, False):
-            found = make_striped(chain, offered, 4, descending=down, lean=lean)
+            found = make_striped(chain, usable, 4, descending=down, lean=lean)
             if found is not None:
                 before, after = function.instructions[:first], function.instructions[last:]
                 return replace(function, instructions=(*before, found, *after))
@@ -53,7 +59,12 @@ def striped(function: Function, seed: int) -> Function:
 
 def feeds(function: Function, seed: int) -> dict[str, Array]:
     chance = np.random.default_rng(seed)
-    return {b.name: chance.integers(-128, 128, b.type.shape, np.int8) for b in function.inputs}
+    return {
+        b.name: chance.standard_normal(b.type.shape).astype(np.float32)
+        if b.type.dtype.is_float
+        else chance.integers(-128, 128, b.type.shape, np.int8)
+        for b in function.inputs
+    }
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -83,6 +94,47 @@ def test_rows_in_c_give_the_bits_of_whole_layers(seed: int) -> None:
         got = library.run(feeds(function, number))
         for name, array in expected.items():
             np.testing.assert_array_equal(got[name], array)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("seed", range(300, 318))
+def test_float_rows_in_c_give_the_bits_of_whole_layers(seed: int) -> None:
+    function = random_function(seed, real=True)
+    changed = striped(function, seed)
+    layout = plan(changed, 4)
+    check(changed, layout)
+    options = Options(name="net", specialize="all" if seed % 2 else "none")
+    whole, rows = (
+        HostLibrary(emit(f, at, target("host"), options, ModelInfo("net")))
+        for f, at in ((function, plan(function, 4)), (changed, layout))
+    )
+    for number in range(3):
+        given = feeds(function, number)
+        expected, by_rows = whole.run(given), rows.run(given)
+        numpy = evaluate(changed, given, layout.offsets, layout.size)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(by_rows[name].view(np.int32), array.view(np.int32))
+            np.testing.assert_allclose(numpy[name], array, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.qemu
+def test_float_rows_with_an_fpu_give_the_bits_of_whole_layers(qemu: None) -> None:
+    machine = target("cortex-m4")
+    units, given = [], []
+    for seed in (300, 301, 305, 306, 329, 332):
+        function = random_function(seed, real=True, machine="cortex-m4")
+        for number, one in enumerate((function, striped(function, seed, with_fpu))):
+            options = Options(name=f"net{seed}_{number}", target="cortex-m4")
+            info = ModelInfo(options.name)
+            units.append(emit(one, plan(one, 4), machine, options, info))
+            given.append([feeds(function, seed)])
+    files = {file for unit in units for file in unit.files}
+    assert files >= {"gm_conv2d_f32_fpu_rows.h", "gm_depthwise_f32_fpu_rows.h"}
+    runs = run_all_on_board(units, board("mps2-an386"), given, optimize="-O2", timeout=120)
+    found = [run.outputs[0] for run in runs]
+    for whole, rows in zip(found[::2], found[1::2], strict=True):
+        for name, array in whole.items():
+            np.testing.assert_array_equal(rows[name].view(np.int32), array.view(np.int32))
 
 
 def test_members_can_be_taken_out_of_their_chain() -> None:

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One row of maxima over windows, float, from rows that lie anywhere. */
+#ifndef GM_MAX_POOL_F32_ROWS_H
+#define GM_MAX_POOL_F32_ROWS_H
+
+#include "gm_max_pool_f32.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* rows: kernel_height rows of x, NULL for padding. y may lie over a row of x that is not needed
+ * afterwards, as far as each output pixel ends before the first input pixel of its window. */
+GM_INLINE void gm_max_pool_f32_rows_core(const gm_max_pool_f32_t *p, float *y, int32_t oy,
+                                         const void *const *rows)
+{
+    (void)oy;
+    gm_max_pool_f32_row(p, y, rows);
+}
+
+void gm_max_pool_f32_rows(const gm_max_pool_f32_t *p, float *y, int32_t oy,
+                          const void *const *rows);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
