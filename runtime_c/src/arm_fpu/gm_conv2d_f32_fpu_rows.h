@@ -27,8 +27,7 @@ GM_INLINE void gm_conv2d_f32_fpu_rows_core(const gm_conv2d_f32_fpu_t *p, float *
             run.x[k] = windows + (k < pixels ? k * inner : 0);
         }
         for (int32_t k = 0; k < pixels; k++) {
-            gm_conv2d_f32_fpu_gather(p, windows + k * inner, rows,
-                                     (ox + k) * p->stride_width - p->pad_left);
+            gm_gather_f32(p, windows + k * inner, rows, (ox + k) * p->stride_width - p->pad_left);
         }
         gm_conv2d_f32_fpu_channels(p, &run, y, pixels, w, bias);
         y += pixels * p->out_channels;
