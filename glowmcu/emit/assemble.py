@@ -7,9 +7,12 @@ from dataclasses import replace
 
 from glowmcu.emit import literals
 from glowmcu.emit.chain import striped_layer
+from glowmcu.emit.loops import loop_layer, with_ends
 from glowmcu.emit.memory import Memory
 from glowmcu.emit.view import Assembler, Code, LayerView, Place, Render
 from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.loop_head import LoopHead
 from glowmcu.instr.striped import Striped
 
 
@@ -18,14 +21,12 @@ def assemble(
 ) -> Code:
     """Return the C records of a function; the chosen layers get constant parameters."""
     state = Assembler(name, memory, render, chosen)
-    layers = tuple(
-        _guarded(
-            striped_layer(state, index, instruction)
-            if isinstance(instruction, Striped)
-            else state.layer(index, instruction),
-            memory,
-        )
-        for index, instruction in enumerate(function.instructions)
+    layers = with_ends(
+        function,
+        tuple(
+            _guarded(_layer(state, index, instruction), memory)
+            for index, instruction in enumerate(function.instructions)
+        ),
     )
     return Code(
         tuple(state.constants.arrays),
@@ -37,13 +38,22 @@ def assemble(
     )
 
 
+def _layer(state: Assembler, index: int, instruction: Instruction) -> LayerView:
+    if isinstance(instruction, Striped):
+        return striped_layer(state, index, instruction)
+    if isinstance(instruction, LoopHead):
+        return loop_layer(state, index, instruction)
+    return state.layer(index, instruction)
+
+
 def _guarded(layer: LayerView, memory: Memory) -> LayerView:
     """Return a layer whose call is made under the condition of its guard."""
     guard = layer.instruction.guard
-    if guard is None or not layer.call:
+    if guard is None or not layer.call or isinstance(layer.instruction, LoopHead):
         return layer
     condition = f"*(const uint8_t *){memory.pointer(guard.condition)}"
     name, arguments = layer.call.strip().removesuffix(");").split("(", 1)
-    call = literals.call(name, tuple(re.split(r",\s+", arguments)), 8)
+    pad = layer.margin
+    call = literals.call(name, tuple(re.split(r",\s+", arguments)), len(pad) + 4)
     sign = "" if guard.when else "!"
-    return replace(layer, call=f"    if ({sign}{condition}) {{\n{call}\n    }}")
+    return replace(layer, call=f"{pad}if ({sign}{condition}) {{\n{call}\n{pad}}}")

@@ -24,7 +24,7 @@ class Golden:
     """One sample, and what a sound network makes of it.
 
     inputs, outputs  stored arrays by name
-    layers           for each layer the arrays that it writes, none where it is skipped
+    layers           for each layer the arrays that it writes, none where it is skipped or in a loop
     """
 
     inputs: Mapping[str, Array]

@@ -72,7 +72,7 @@ def facts(
         "code_bytes_estimate": code_estimate(code, runtime, target),
         "stack_bytes": stack_estimate(code, runtime, target),
         "sizes_are": "estimated",
-        "macs": sum(i.macs for i in function.instructions),
+        "macs": sum(i.macs * i.turns for i in function.instructions),
         "inputs": [_slot(s) for s in inputs],
         "outputs": [_slot(s) for s in outputs],
         "extents": dict(info.extents),
@@ -125,7 +125,8 @@ def _layer(
         "kernel": kernel.symbol,
         "function": layer.function,
         "specialised": not kernel.template and layer.function not in ("", kernel.symbol),
-        "macs": instruction.macs,
+        "turns": instruction.turns,
+        "macs": instruction.macs * instruction.turns,
         "weights_bytes": sum(
             a.nbytes for a in code.arrays if a.name.split("_layer")[-1].startswith(prefix[5:])
         ),
@@ -146,7 +147,9 @@ def _layer(
             for s in layer.results
         ],
         "origin": list(instruction.origin),
-        "cycles_estimate": kernel.cycles(instruction) if kernel.cycles else None,
+        "cycles_estimate": (
+            kernel.cycles(instruction) * instruction.turns if kernel.cycles else None
+        ),
         "rejected": [list(r) for r in choice.rejected] if chosen else [],
     }
 

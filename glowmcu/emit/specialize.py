@@ -40,7 +40,7 @@ def specialised_layers(
     """
     if mode == "none":
         return frozenset()
-    total = sum(i.macs for i in function.instructions)
+    total = sum(i.macs * i.turns for i in function.instructions)
     sets: dict[str, dict[str, list[_Use]]] = {}
     for use in _uses(function):
         sets.setdefault(use.symbol, {}).setdefault(use.parameters, []).append(use)
@@ -70,7 +70,9 @@ def _uses(function: Function) -> Iterator[_Use]:
 def _use(place: Place, symbol: str, instruction: Instruction) -> Iterator[_Use]:
     kernel = instruction.kernel
     if kernel is not None and kernel.core:
-        yield _Use(place, symbol, repr(instruction.attributes()), instruction.macs)
+        yield _Use(
+            place, symbol, repr(instruction.attributes()), instruction.macs * instruction.turns
+        )
 
 
 def member_view(member: Member) -> Instruction:

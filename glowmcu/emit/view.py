@@ -18,6 +18,7 @@ from glowmcu.emit.names import distinct, identifier, short
 from glowmcu.emit.unit import Plan, Slot
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.loop import nest_of
 from glowmcu.targets.kernel import Kernel, Packed, no_scratch
 
 
@@ -60,7 +61,11 @@ class FunctionView:
 
 @dataclass(frozen=True)
 class LayerView:
-    """One call in NAME_run."""
+    """One call in NAME_run.
+
+    opening  what begins a loop at this layer; `tests` end it after the layer's own statement
+    closing  the ends of the loops of which it is the last layer
+    """
 
     index: int
     comment: str
@@ -69,6 +74,14 @@ class LayerView:
     kernel: Kernel
     function: str
     results: tuple[Slot, ...]
+    opening: str = ""
+    tests: str = ""
+    closing: tuple[str, ...] = ()
+
+    @property
+    def margin(self) -> str:
+        """The spaces before the layer's own statement."""
+        return " " * margin(self.instruction)
 
 
 @dataclass(frozen=True)
@@ -82,6 +95,11 @@ class Code:
     kernels: tuple[Kernel, ...]
     """Kernels called out of line, in order of first use."""
     includes: tuple[str, ...]
+
+
+def margin(instruction: Instruction) -> int:
+    """Return the columns before a layer's statement in NAME_run: four, four more in every loop."""
+    return 4 + 4 * len(nest_of(instruction.loop))
 
 
 Place = int | tuple[int, int]
@@ -192,7 +210,9 @@ class Assembler:
         kernel = instruction.kernel
         assert kernel is not None, f"{instruction.name} has no kernel"
         if not any(b.nbytes for b in instruction.outputs()):
-            comment = literals.block(f"{index}: {instruction.name} has no elements", 4)
+            comment = literals.block(
+                f"{index}: {instruction.name} has no elements", margin(instruction)
+            )
             written = results(instruction, self.memory)
             return LayerView(index, comment, "", instruction, kernel, "", written)
         operands = tuple(
@@ -211,8 +231,8 @@ class Assembler:
                 function, passed = kernel.symbol, (*params, *operands)
         return LayerView(
             index,
-            literals.block(_layer_comment(index, instruction, kernel), 4),
-            literals.call(function, passed),
+            literals.block(layer_comment(index, instruction, kernel), margin(instruction)),
+            literals.call(function, passed, margin(instruction)),
             instruction,
             kernel,
             function,
@@ -340,7 +360,8 @@ def results(instruction: Instruction, memory: Memory) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def _layer_comment(index: int, instruction: Instruction, kernel: Kernel) -> str:
+def layer_comment(index: int, instruction: Instruction, kernel: Kernel) -> str:
+    """Return what stands above a layer: what it is, its name, its types, its kernel."""
     ins = [shape_text(b.type) for b in instruction.inputs() if b.root.kind != "constant"]
     outs = [shape_text(b.type) for b in instruction.outputs()]
     types = f"{', '.join(ins) or '-'} -> {', '.join(outs)}"

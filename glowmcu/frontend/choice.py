@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import onnx
 
+from glowmcu.errors import GlowmcuError
 from glowmcu.frontend.scope import Scope
 from glowmcu.graph.graph import Value
 from glowmcu.ops.base import IMPORTERS
 from glowmcu.ops.onnx_node import OnnxNode
 
-Branch = Callable[[onnx.GraphProto, Scope, str], None]
-"""Imports a body's initializers and nodes into its scope."""
+T = TypeVar("T")
+
+
+class Importing(Protocol):
+    """What the imports of bodies need of the importer."""
+
+    def body(self, graph: onnx.GraphProto, scope: Scope, where: str) -> None:
+        """Import a body's initializers and nodes into its scope."""
+
+    def declare(self, value: Value) -> None:
+        """Make a value known that no node computes: an input of a body."""
+
+    def attempt(self, run: Callable[[], T]) -> T | Refused:
+        """Return what `run` does, or why it cannot: that is not reported then."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What kept something from being imported."""
+
+    error: GlowmcuError
+
+
 _OPSET = 16
 
 

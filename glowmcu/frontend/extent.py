@@ -54,6 +54,19 @@ def with_shapes(
     return bare, companions
 
 
+def without_marks(body: Graph) -> Graph:
+    """Return the body of a loop without the marks; what it hands on must not be marked."""
+    marks = [n for n in body.nodes() if isinstance(n.op, Bounded)]
+    extents = _Follower().follow(body) if marks else {}
+    for value in body.outputs:
+        if extents.get(value):
+            raise UnsupportedError(
+                f"the body of a loop hands on '{value.name}', whose size depends on the data",
+                hint="make it of one size, for example by Pad, or reduce it in the body",
+            )
+    return substitute(body, {n.output: x for n in marks if (x := n.inputs[0]) is not None})
+
+
 def _shape(value: Value, label: str, extents: Extents) -> Value:
     """Return the actual shape: the capacity, but for the bounded dimensions."""
     found = constant(f"{label}.capacity", np.asarray(value.shape, np.int32))

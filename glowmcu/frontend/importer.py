@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -15,6 +15,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.errors import GlowmcuError, InvalidModelError, Problem, UnsupportedError
 from glowmcu.frontend import bodies, control, functions, signature
+from glowmcu.frontend.choice import Refused
 from glowmcu.frontend.extent import DATA_DEPENDENT
 from glowmcu.frontend.functions import FunctionKey
 from glowmcu.frontend.precompute import precomputed
@@ -32,6 +33,7 @@ from glowmcu.ops.onnx_node import OnnxNode
 
 assert ops  # importing the package fills IMPORTERS
 
+T = TypeVar("T")
 _MAX_NODES = 50_000
 _MAX_DEPTH = 60
 _MAX_PROBLEMS = 500
@@ -299,7 +301,7 @@ class Importer:
             return ()
         before = len(self.problems)
         try:
-            values = control.import_control(site.node, site.scope, site.seen, self._branch)
+            values = control.import_control(site.node, site.scope, site.seen, self)
         except UnsupportedError as error:
             if len(self.problems) == before:
                 return error.problems
@@ -309,10 +311,33 @@ class Importer:
         self._finish(site, values)
         return None
 
-    def _branch(self, graph: onnx.GraphProto, inner: Scope, where: str) -> None:
+    def body(self, graph: onnx.GraphProto, scope: Scope, where: str) -> None:
+        """Import the initializers and nodes of a branch or a loop's body into its scope."""
         refuse_sparse(graph)
-        self.constants(graph.initializer, inner)
-        self.nodes(graph.node, inner, [o.name for o in graph.output], where)
+        self.constants(graph.initializer, scope)
+        self.nodes(graph.node, scope, [o.name for o in graph.output], where)
+
+    def declare(self, value: Value) -> None:
+        """Make a value known that no node computes: an input of a loop's body."""
+        self._settler.add(value)
+
+    def attempt(self, run: Callable[[], T]) -> T | Refused:
+        """Return what `run` does, or why it cannot: that is not reported then."""
+        before, invalid, depth = len(self.problems), self.invalid, self._depth
+        self.invalid = False
+        try:
+            found = run()
+            if len(self.problems) == before:
+                return found
+            kind = InvalidModelError if self.invalid else UnsupportedError
+            return Refused(kind(self.problems[before:]))
+        except GlowmcuError as error:
+            return Refused(error)
+        except _MISMATCHES as error:
+            return Refused(UnsupportedError(f"the operands do not go together: {error}"))
+        finally:
+            del self.problems[before:]
+            self.invalid, self._depth = invalid, depth
 
     def _call(
         self,

@@ -156,6 +156,15 @@ def apply(
     return Node(op, inputs, types, names, origin, (perm,) * len(types) if perm else ())
 
 
+def body_of(node: Node) -> Graph | None:
+    """Return the graph that a node runs, None for a node that computes by itself.
+
+    The operator of such a node holds it in a field `body`.
+    """
+    found = getattr(node.op, "body", None)
+    return found if isinstance(found, Graph) else None
+
+
 def constant_data(value: Value | None) -> Array | None:
     """Return the data of a constant, None for anything else."""
     return None if value is None else value.data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glowmcu.graph.graph import Graph, Value
+from glowmcu.graph.graph import Graph, Value, body_of
 
 
 def _numbered(graph: Graph) -> dict[Value, str]:
@@ -35,6 +35,9 @@ def dump(graph: Graph) -> str:
         outputs = ", ".join(f"{names[v]}: {v.type}" for v in node.outputs)
         inputs = ", ".join("-" if v is None else names[v] for v in node.inputs)
         lines.append(f"  {outputs} = {node.op!r}({inputs})  // {node.outputs[0].name}")
+        body = body_of(node)
+        if body is not None:
+            lines += ["    " + line for line in dump(body).split("\n")]
     lines += [
         f"  output {names[v]}: {v.type} '{n}'"
         for v, n in zip(graph.outputs, graph.output_names, strict=True)

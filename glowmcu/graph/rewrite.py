@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 
 from glowmcu.core.passes import record
-from glowmcu.graph.graph import Graph, Node, Value
+from glowmcu.graph.graph import Graph, Node, Value, body_of
 
 Replacement = Value | tuple[Value, ...] | None
 Rule = Callable[[Node, Mapping[Value, int]], Replacement]
@@ -39,6 +40,24 @@ def rewrite(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
             return graph
         graph = substitute(graph, mapping)
     raise RuntimeError(f"rewrite rules do not come to an end: {', '.join(sorted(set(fired)))}")
+
+
+def with_bodies(run: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
+    """Return a pass that runs on the graphs inside of nodes first, then on the graph itself."""
+
+    @wraps(run)
+    def everywhere(graph: Graph) -> Graph:
+        mapping: dict[Value, Value] = {}
+        for node in graph.nodes():
+            body = body_of(node)
+            changed = body if body is None else everywhere(body)
+            if changed is not body:
+                op = replace(node.op, body=changed)
+                fresh = Node(op, node.inputs, node.types, node.names, node.origin, node.perms)
+                mapping.update(zip(node.outputs, fresh.outputs, strict=True))
+        return run(substitute(graph, mapping) if mapping else graph)
+
+    return everywhere
 
 
 def substitute(graph: Graph, mapping: Mapping[Value, Value]) -> Graph:

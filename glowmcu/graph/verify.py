@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glowmcu.core.passes import IllFormedError
-from glowmcu.graph.graph import Graph, Node, Value
+from glowmcu.graph.graph import Graph, Node, Value, body_of
 
 
 def verify(graph: Graph) -> None:
@@ -21,6 +21,9 @@ def verify(graph: Graph) -> None:
                 _verify_constant(operand, node)
         known.update(node.outputs)
         _verify_types(node)
+        body = body_of(node)
+        if body is not None:
+            verify(body)
     for value in graph.outputs:
         _check(value in known or value.data is not None, f"output {value.name} is not defined")
 

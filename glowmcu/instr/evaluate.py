@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,8 +12,11 @@ from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.loop import loop_spans
+from glowmcu.instr.loop_head import LoopHead
 
-Watch = Callable[[int, Instruction, Mapping[Buffer, Array]], None]
+Memory = Mapping[Buffer, Array]
+Watch = Callable[[int, Instruction, Memory], None]
 
 
 def layout_without_reuse(function: Function) -> tuple[dict[Buffer, int], int]:
@@ -51,19 +55,70 @@ def evaluate(
         memory[buffer][...] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
     for buffer in function.states:
         memory[buffer][...] = feeds.get(buffer.name, initial_state(buffer))
-    for index, instruction in enumerate(function.instructions):
+    for step in execution(function, memory):
         if before:
-            before(index, arena)
-        if not is_skipped(instruction, memory):
-            instruction.run(memory)
+            before(step.index, arena)
+        step.run(memory)
         if watch:
-            watch(index, instruction, memory)
+            watch(step.index, step.instruction, memory)
     names = (*function.output_names, *(b.name for b in function.states))
     found = (*function.outputs, *function.states)
     return {n: memory[b].copy() for n, b in zip(names, found, strict=True)}
 
 
-def is_skipped(instruction: Instruction, memory: Mapping[Buffer, Array]) -> bool:
+@dataclass(frozen=True)
+class Step:
+    """One instruction to run next; `turn` counts the iterations of its loop."""
+
+    index: int
+    instruction: Instruction
+    turn: int = 0
+
+    def run(self, memory: Memory, *, guarded: bool = True) -> None:
+        """Run the instruction, unless its guard keeps it from running."""
+        if guarded and is_skipped(self.instruction, memory):
+            return
+        if isinstance(self.instruction, LoopHead):
+            memory[self.instruction.y][...] = self.turn
+        else:
+            self.instruction.run(memory)
+
+
+def execution(function: Function, memory: Memory) -> Iterator[Step]:
+    """Yield the instructions in the order in which they run; whoever takes a step runs it."""
+    ends = {first: last for first, last in loop_spans(function.instructions).values()}
+    running: list[tuple[int, int, int]] = []
+    index = 0
+    while index < len(function.instructions):
+        instruction = function.instructions[index]
+        if isinstance(instruction, LoopHead):
+            turn = 0
+            if running and running[-1][0] == index:
+                turn = running.pop()[2] + 1
+            yield Step(index, instruction, turn)
+            if _goes_on(instruction, turn, memory):
+                running.append((index, ends[index], turn))
+                index += 1
+            else:
+                index = ends[index] + 1
+        else:
+            yield Step(index, instruction)
+            index += 1
+        if running and index > running[-1][1]:
+            index = running[-1][0]
+
+
+def _goes_on(head: LoopHead, turn: int, memory: Memory) -> bool:
+    """Tell whether a loop whose head has been run makes one more iteration."""
+    assert head.loop is not None
+    if is_skipped(head, memory) or turn >= head.loop.count:
+        return False
+    if head.limit is not None and turn >= int(memory[head.limit].item()):
+        return False
+    return head.condition is None or bool(memory[head.condition].item())
+
+
+def is_skipped(instruction: Instruction, memory: Memory) -> bool:
     """Tell whether an instruction's guard keeps it from running."""
     guard = instruction.guard
     return guard is not None and bool(memory[guard.condition].item()) is not guard.when

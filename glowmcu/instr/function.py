@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from glowmcu.core.types import Array, TensorType, type_of
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.loop import Loop
 
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A network as a straight list of instructions over buffers.
+    """A network as a straight list of instructions over buffers, some of them in loops.
 
     Outputs are buffers that must hold their values at the end; any buffer in the arena will do, an
     input or a view as well. States hold at the start of a call what they held at the end of the
@@ -71,14 +73,23 @@ class Function:
         )
 
 
+LowerBody = Callable[[Any, tuple[Buffer, ...]], tuple[Buffer, ...]]
+"""Emits the instructions of a graph on buffers for its inputs; returns those of its outputs."""
+
+
 @dataclass
 class Builder:
-    """Collects the instructions of one function; cards call `constant`, `activation` and `emit`."""
+    """Collects the instructions of one function; cards call `constant`, `activation` and `emit`.
+
+    lower_body  for operators that have a graph inside
+    """
 
     name: str = ""
     origin: tuple[str, ...] = ()
     results: tuple[Buffer, ...] = ()
     instructions: list[Instruction] = field(default_factory=list)
+    lower_body: LowerBody | None = None
+    loop: Loop | None = None
     _counter: int = 0
 
     def result(self, index: int = 0) -> Buffer:
@@ -101,6 +112,15 @@ class Builder:
 
     def emit(self, instruction: Instruction, **changes: Any) -> None:
         """Append an instruction, labelled with the node being lowered."""
-        self.instructions.append(
-            replace(instruction, name=self.name, origin=self.origin, **changes)  # type: ignore[type-var]
-        )
+        changes = {"name": self.name, "origin": self.origin, "loop": self.loop, **changes}
+        self.instructions.append(replace(instruction, **changes))  # type: ignore[type-var]
+
+    @contextmanager
+    def looped(self, count: int) -> Iterator[Loop]:
+        """Emit into a loop of at most `count` iterations, inside of the loop that there is."""
+        outer = self.loop
+        self.loop = Loop(self.name, count, outer)
+        try:
+            yield self.loop
+        finally:
+            self.loop = outer

@@ -12,6 +12,7 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.loop import Loop
 from glowmcu.targets.kernel import Kernel, Overlap
 
 In = Annotated[Buffer, "in"]
@@ -64,6 +65,7 @@ class Instruction:
     kernel: Kernel | None = None
     scratch: Buffer | None = None
     guard: Guard | None = None
+    loop: Loop | None = None
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     may_share: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -93,6 +95,11 @@ class Instruction:
     def macs(self) -> int:
         """Multiply-accumulates; 0 for instructions that have none."""
         return 0
+
+    @property
+    def turns(self) -> int:
+        """How often it is run at most: once, or once in every iteration of the loops around."""
+        return 1 if self.loop is None else self.loop.turns
 
     def windows(self) -> Mapping[str, RowWindow]:
         """For each spatial input, the input rows that an output row needs; empty: not row-wise.
@@ -195,7 +202,7 @@ class Instruction:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
 
-_BASE_FIELDS = ("name", "origin", "kernel", "scratch", "guard")
+_BASE_FIELDS = ("name", "origin", "kernel", "scratch", "guard", "loop")
 dataclass(frozen=True, eq=False, kw_only=True)(Instruction)
 _MARKS: dict[type, dict[str, str]] = {}
 

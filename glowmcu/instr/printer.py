@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.instr.loop import nest_of
+from glowmcu.instr.loop_head import LoopHead
 
 
 def dump(
@@ -38,5 +40,12 @@ def dump(
         attributes = ", ".join(f"{k}={v}" for k, v in instruction.attributes().items())
         kernel = f"  // {instruction.kernel.symbol}" if instruction.kernel else ""
         kind = type(instruction).__name__
-        lines.append(f"  {number}: {kind} {operands} {{{attributes}}} '{instruction.name}'{kernel}")
+        loops = nest_of(instruction.loop)
+        if loops and isinstance(instruction, LoopHead):
+            operands += f", at most {loops[-1].count} times"
+            loops = loops[:-1]
+        indent = "  " * len(loops)
+        lines.append(
+            f"  {indent}{number}: {kind} {operands} {{{attributes}}} '{instruction.name}'{kernel}"
+        )
     return "\n".join(lines)

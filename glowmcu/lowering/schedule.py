@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from glowmcu.errors import GlowmcuError
-from glowmcu.graph.graph import Graph, Node, Value
+from glowmcu.graph.graph import Graph, Node, Value, body_of
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.lowering.order import Step, Steps, best_order
@@ -55,7 +55,7 @@ def _is_view(node: Node) -> bool:
 
     Only nodes that act on stored integers can be like that; lowering them is cheap.
     """
-    if not node.op.raw or len(node.outputs) != 1:
+    if not node.op.raw or len(node.outputs) != 1 or body_of(node) is not None:
         return False
 
     def buffer(value: Value) -> Buffer:

@@ -97,7 +97,9 @@ def _producers(
     return [
         (place, producer)
         for place, producer in enumerate(instructions[:position])
-        if isinstance(producer, Map) and producer.y in consumer.xs
+        if isinstance(producer, Map)
+        and producer.y in consumer.xs
+        and producer.loop is consumer.loop
     ]
 
 

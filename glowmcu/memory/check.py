@@ -17,6 +17,7 @@ from glowmcu.core.passes import IllFormedError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction, Operand
+from glowmcu.instr.loop import loop_spans
 from glowmcu.instr.striped import Striped
 from glowmcu.memory.check_rows import Contents, check_steps, walk_steps
 
@@ -109,6 +110,8 @@ def _check_apart(function: Function, plan: Plan) -> None:
             used.setdefault(buffer.root, []).append(number)
     for buffer in function.kept:
         used.setdefault(buffer.root, []).append(len(function.instructions))
+    for indices in used.values():
+        indices += _back_edges(function, indices)
     arena = [b for b in used if b.kind != "constant" and b.nbytes]
     for one, other in combinations(arena, 2):
         (a, b), (c, d) = _addresses(one, plan), _addresses(other, plan)
@@ -122,6 +125,16 @@ def _check_apart(function: Function, plan: Plan) -> None:
                 f"{_at(one, plan)} and {_at(other, plan)} overlap and are both in use from "
                 f"instruction {start} to {stop}"
             )
+
+
+def _back_edges(function: Function, used: list[int]) -> list[int]:
+    """Return the ends of the loops that a root enters or leaves: from turn to turn it stays."""
+    ends: list[int] = []
+    for first, last in loop_spans(function.instructions).values():
+        inside = [index for index in used if first <= index <= last]
+        if inside and len(inside) < len(used):
+            ends += [first, last]
+    return ends
 
 
 def _check_operands(number: int, instruction: Instruction, plan: Plan) -> None:
@@ -156,22 +169,46 @@ def _check_contents(function: Function, plan: Plan) -> None:
     contents = Contents(lambda b: _addresses(b, plan)[0], np.zeros(plan.extent, np.int32))
     for buffer in function.given:
         contents.write(buffer, "the caller")
-    for number, instruction in enumerate(function.instructions):
-        name = f"instruction {number} '{instruction.name}'"
-        if instruction.guard is not None:
-            contents.read(instruction.guard.condition, name)
-        if isinstance(instruction, Striped):
-            walk_steps(number, instruction, contents)
-            continue
-        for buffer in instruction.inputs():
-            if buffer.root.kind != "constant":
-                contents.read(buffer, name)
-        written = list(instruction.outputs())
-        written += [instruction.scratch] if instruction.scratch else []
-        for buffer in written:
-            contents.write(buffer, name)
+    _walk(function, contents, 0, len(function.instructions))
     for buffer in function.kept:
         contents.read(buffer, "the caller")
+
+
+def _walk(function: Function, contents: Contents, start: int, stop: int) -> None:
+    """Walk through instructions [start, stop): a loop twice, and past it as if it had no turn.
+
+    The second turn meets everything that a turn leaves behind; later ones are like it.
+    """
+    ends = {first: last for first, last in loop_spans(function.instructions).values()}
+    index = start
+    while index < stop:
+        _step(function, contents, index)
+        if index in ends:
+            untouched = contents.copy()
+            for _ in range(2):
+                _walk(function, contents, index + 1, ends[index] + 1)
+                _step(function, contents, index)
+            contents.lose(untouched, f"what the loop at instruction {index} may leave out")
+            index = ends[index]
+        index += 1
+
+
+def _step(function: Function, contents: Contents, number: int) -> None:
+    """Run the marks through one instruction."""
+    instruction = function.instructions[number]
+    name = f"instruction {number} '{instruction.name}'"
+    if instruction.guard is not None:
+        contents.read(instruction.guard.condition, name)
+    if isinstance(instruction, Striped):
+        walk_steps(number, instruction, contents)
+        return
+    for buffer in instruction.inputs():
+        if buffer.root.kind != "constant":
+            contents.read(buffer, name)
+    written = list(instruction.outputs())
+    written += [instruction.scratch] if instruction.scratch else []
+    for buffer in written:
+        contents.write(buffer, name)
 
 
 def _operand_buffers(instruction: Instruction) -> list[Buffer]:

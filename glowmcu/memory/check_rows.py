@@ -74,6 +74,21 @@ class Contents:
         self.own(buffer)[offset : offset + size] = mark
         return mark
 
+    def copy(self) -> Contents:
+        """Return the state as it is now, to be compared with a later one."""
+        alone = {root: memory.copy() for root, memory in self.alone.items()}
+        return Contents(self.address, self.arena.copy(), alone, self.writers)
+
+    def lose(self, other: Contents, reason: str) -> None:
+        """Let nobody read what the other state, which is as possible, does not hold."""
+        self.writers.append(reason)
+        mark = len(self.writers) - 1
+        for root, memory in self.alone.items():
+            start = self.address(root)
+            before = other.alone.get(root, np.zeros_like(memory))
+            held = other.arena[start : start + root.nbytes] == before
+            memory[(memory != 0) & ~(held & (before != 0))] = mark
+
     def read(self, buffer: Buffer, reader: str, offset: int = 0, nbytes: int = -1) -> None:
         """Raise IllFormedError where the arena does not hold what the buffer would hold alone."""
         size = buffer.nbytes if nbytes < 0 else nbytes

@@ -11,6 +11,7 @@ from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Guard
+from glowmcu.memory.levels import Level, levels
 from glowmcu.memory.uses import Places
 
 GIVEN = -1
@@ -69,7 +70,10 @@ def _moved(function: Function, made: int, to: int) -> Function | None:
 
     None where one that is passed uses what a moved one writes.
     """
-    reads, _ = _reads(function)
+    level = next(level for level in levels(function) if level.has(made))
+    if not all(level.has(number) for number in range(to, made + 1)):
+        return None
+    reads, _ = _reads(level)
     moved = {made}
     for number in reversed(range(to, made + 1)):
         if number in moved:
@@ -90,20 +94,27 @@ def _needs(function: Function, *, late: bool = False) -> dict[int, _Need]:
     """
     if not any(i.choices() for i in function.instructions):
         return {}
-    reads, last = _reads(function)
+    found: dict[int, _Need] = {}
+    for level in levels(function):
+        found |= _needs_of_level(level, late=late)
+    return found
+
+
+def _needs_of_level(level: Level, *, late: bool) -> dict[int, _Need]:
+    """Return the steps of one level that are not needed in every run, by their instructions."""
+    reads, last = _reads(level)
     needs: dict[int, _Needs] = dict.fromkeys(last, _Always)
     found: dict[int, _Need] = {}
-    for number in reversed(range(len(function.instructions))):
-        own = needs.get(number, _Always)
-        if isinstance(own, _Need) and (late or own.made < number):
-            found[number] = own
+    for step in reversed(level.steps):
+        own = needs.get(step.index, _Always)
+        if isinstance(own, _Need) and (late or own.made < step.index):
+            found[step.index] = own
         else:
             own = _Always
-        choices = function.instructions[number].choices()
-        for buffer, writers in reads[number].items():
+        for buffer, writers in reads[step.index].items():
             need = own
-            if own is _Always and buffer in choices:
-                need = _need(choices[buffer], reads[number])
+            if own is _Always and buffer in step.choices:
+                need = _need(step.choices[buffer], reads[step.index])
             for writer in writers:
                 same = needs.setdefault(writer, need) == need
                 needs[writer] = need if same else _Always
@@ -120,24 +131,28 @@ def _need(guard: Guard, reads: _Reads) -> _Needs:
     return _Need(condition.root, condition.root_offset, made, guard.when)
 
 
-def _reads(function: Function) -> tuple[list[_Reads], set[int]]:
-    """Return for each instruction who wrote what it reads, and who wrote what the caller reads."""
-    writers: dict[Buffer, Array] = {}
+def _reads(level: Level) -> tuple[dict[int, _Reads], set[int]]:
+    """Return for each step who wrote what it reads, and who wrote what is read afterwards."""
+    writers: dict[Buffer, dict[int, Array]] = {}
 
-    def piece(buffer: Buffer) -> Array:
+    def pieces(buffer: Buffer) -> dict[int, Array]:
+        """Return for each writer of the root which bytes of the buffer may be its."""
         root = buffer.root
-        if root not in writers:
-            writers[root] = np.full(root.nbytes, GIVEN, np.int32)
+        given = writers.setdefault(root, {GIVEN: np.ones(root.nbytes, np.bool_)})
         start = buffer.root_offset
-        return writers[root][start : start + buffer.nbytes]
+        return {w: mask[start : start + buffer.nbytes] for w, mask in given.items()}
 
-    found: list[_Reads] = []
-    for number, instruction in enumerate(function.instructions):
-        read: _Reads = {}
-        for buffer in instruction.inputs():
-            if buffer.root.kind != "constant":
-                read[buffer] = set(np.unique(piece(buffer)).tolist())
-        found.append(read)
-        for buffer in instruction.outputs():
-            piece(buffer)[...] = number
-    return found, {int(w) for buffer in function.kept for w in np.unique(piece(buffer))}
+    def of(buffer: Buffer) -> set[int]:
+        return {w for w, mask in pieces(buffer).items() if mask.any()}
+
+    found: dict[int, _Reads] = {}
+    for step in level.steps:
+        read = (b for b in step.inputs if b.root.kind != "constant")
+        found[step.index] = {buffer: of(buffer) for buffer in read}
+        for buffer in step.outputs:
+            for mask in pieces(buffer).values():
+                mask[...] &= step.is_loop  # which may make no iteration
+            new = np.zeros(buffer.root.nbytes, np.bool_)
+            own = writers[buffer.root].setdefault(step.index, new)
+            own[buffer.root_offset : buffer.root_offset + buffer.nbytes] = True
+    return found, {w for buffer in level.kept for w in of(buffer)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.instr.loop import Loop, loop_spans, nest_of
 
 Lifetimes = dict[Buffer, tuple[int, int]]
 """First and last instruction that uses a root buffer, both included."""
@@ -37,7 +38,7 @@ def lifetimes(function: Function) -> Lifetimes:
 
     Inputs are written by the caller at -1; outputs are read by it after the last instruction, at
     len(function.instructions); states live from the one to the other; a use of a view is a use of
-    its root.
+    its root. What a loop shares with the outside lives through all of the loop.
     """
     return {b: span for b, span in _spans(function).items() if b.in_arena}
 
@@ -49,12 +50,35 @@ def outside_lifetimes(function: Function) -> Lifetimes:
 
 def _spans(function: Function) -> Lifetimes:
     found: Lifetimes = {}
-    for index, buffer in _uses(function):
-        root = buffer.root
-        if root.kind != "constant":
-            first, last = found.get(root, (index, index))
-            found[root] = min(first, index), max(last, index)
+    uses = [(index, b.root) for index, b in _uses(function) if b.root.kind != "constant"]
+    through = ((i, root) for root, span in through_loops(function, uses) for i in span)
+    for index, root in (*uses, *through):
+        first, last = found.get(root, (index, index))
+        found[root] = min(first, index), max(last, index)
     return found
+
+
+def through_loops(
+    function: Function, uses: Iterable[tuple[int, Buffer]]
+) -> Iterator[tuple[Buffer, tuple[int, int]]]:
+    """Yield (root, first and last instruction of a loop) for roots used in a loop and outside.
+
+    Such a root may hold in one iteration what another one wrote, so it must live through the whole
+    loop. Of loops within one another, the innermost that holds all uses is no such loop, nor are
+    those around it.
+    """
+    spans = loop_spans(function.instructions)
+    if not spans:
+        return
+    nests: dict[Buffer, set[tuple[Loop, ...]]] = {}
+    for index, root in uses:
+        inside = 0 <= index < len(function.instructions)
+        nest = nest_of(function.instructions[index].loop) if inside else ()
+        nests.setdefault(root, set()).add(nest)
+    for root, found in nests.items():
+        common = set.intersection(*(set(nest) for nest in found))
+        shared = dict.fromkeys(loop for nest in found for loop in nest if loop not in common)
+        yield from ((root, spans[loop]) for loop in spans if loop in shared)
 
 
 def _uses(function: Function) -> Iterator[tuple[int, Buffer]]:

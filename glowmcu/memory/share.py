@@ -13,7 +13,10 @@ from glowmcu.core.passes import record
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.memory.uses import Move, Places, Use
+from glowmcu.instr.loop import Loop, loop_spans, nest_of
+from glowmcu.instr.loop_head import LoopHead
+from glowmcu.memory.lifetime import through_loops
+from glowmcu.memory.uses import THROUGH, Move, Places, Use
 
 Pairs = set[tuple[str, str]]
 """(output field, input field) pairs of an instruction that may lie at one address."""
@@ -32,15 +35,39 @@ def eliminate_dead_stores(function: Function) -> Function:
 
     for output in function.kept:
         want(output)
-    kept = []
-    for instruction in reversed(function.instructions):
-        if any(is_wanted(b) for b in instruction.outputs()):
+    kept: list[Instruction] = []
+    turning: set[Loop] = set()
+    next_turn = _read_in_next_turn(function)
+    for index, instruction in reversed(tuple(enumerate(function.instructions))):
+        for buffer in next_turn.get(index, ()):
+            want(buffer)
+        is_head = isinstance(instruction, LoopHead) and instruction.loop in turning
+        if is_head or any(is_wanted(b) for b in instruction.outputs()):
             kept.append(instruction)
+            turning.update(nest_of(instruction.loop))
             for buffer in instruction.inputs():
                 want(buffer)
         else:
             record("dead store")
     return replace(function, instructions=tuple(reversed(kept)))
+
+
+def _read_in_next_turn(function: Function) -> dict[int, list[Buffer]]:
+    """Return, for the last instruction of each loop, what the next iteration may read of this one.
+
+    That is what is read in the loop and lives through it.
+    """
+    spans = loop_spans(function.instructions)
+    if not spans:
+        return {}
+    uses = Places(function).uses.items()
+    through = set(through_loops(function, [(u.index, root) for root, us in uses for u in us]))
+    found: dict[int, list[Buffer]] = {}
+    for first, last in spans.values():
+        for instruction in function.instructions[first : last + 1]:
+            read = (b for b in instruction.inputs() if (b.root, (first, last)) in through)
+            found.setdefault(last, []).extend(read)
+    return found
 
 
 def _range(buffer: Buffer) -> tuple[int, int]:
@@ -106,7 +133,7 @@ def _stays_equal(places: Places, move: Move, index: int) -> bool:
     is used any more.
     """
     mine, theirs = places.around(move)
-    copied = next(use for use in mine if use.index == index)
+    copied = next(use for use in mine if use.index == index and use.field != THROUGH)
     if copied.stop - copied.start != move.root.nbytes:
         return False
     mine = [use for use in mine if use.index != index]

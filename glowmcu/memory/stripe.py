@@ -264,6 +264,8 @@ class Stripes:
         """Tell whether an instruction can be in a chain, be it only as a sum over rows."""
         if isinstance(self.function.instructions[number], Feed):
             return True
+        if self.function.instructions[number].loop is not None:
+            return False
         return self._striped(_Edge(number, number + 1, 0), lean=True) is not None
 
     def _live(self, number: int) -> int:
@@ -279,7 +281,8 @@ class Stripes:
         inputs = tuple(b for b, (a, z) in spans if a < edge.first <= z)
         outputs = tuple(b for b, (a, z) in spans if a < edge.last <= z)
         names = tuple(b.name for b in outputs)
-        alone = Function("", inputs, outputs, names, (instruction,))
+        outside = replace(instruction, loop=None)  # type: ignore[type-var]
+        alone = Function("", inputs, outputs, names, (outside,))
         return plan(alone, self.align, quick=True).size
 
     def _cost(self, instruction: Instruction) -> float:
@@ -396,8 +399,8 @@ def cycles(instruction: Instruction) -> float:
     """Return about how long an instruction takes, as its kernel says or by its products."""
     kernel = instruction.kernel
     if kernel is not None and kernel.cycles is not None:
-        return kernel.cycles(instruction)
-    return _by_products(instruction)
+        return kernel.cycles(instruction) * instruction.turns
+    return _by_products(instruction) * instruction.turns
 
 
 def _by_products(instruction: Instruction) -> float:

@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.memory.lifetime import through_loops
 
 Spot = tuple[Buffer, int]
 """A root buffer and bytes from its start."""
+THROUGH = "through"
+"""The field of a use that only says that a root lives through a loop."""
 
 
 @dataclass(frozen=True)
 class Use:
     """Instruction `index` uses bytes [start, stop) of a root, in an operand field in a role.
 
-    The caller writes inputs at -1 and reads outputs at len(instructions).
+    The caller writes inputs at -1 and reads outputs at len(instructions). What lives through a loop
+    is read by its first and by its last instruction.
     """
 
     index: int
@@ -53,6 +57,11 @@ class Places:
         self._align: dict[Buffer, int] = {}
         for buffer, use in _uses(function):
             self.uses.setdefault(buffer.root, []).append(use)
+        indices = [(use.index, root) for root, uses in self.uses.items() for use in uses]
+        for root, span in through_loops(function, indices):
+            start = min(use.start for use in self.uses[root])
+            stop = max(use.stop for use in self.uses[root])
+            self.uses[root] += [Use(index, start, stop, THROUGH, "in") for index in span]
         for buffer in function.buffers():
             root = buffer.root
             self._align[root] = max(self._align.get(root, 1), buffer.type.dtype.nbytes)
@@ -118,9 +127,9 @@ class Places:
     def forget(self, index: int) -> None:
         """Drop the uses of an instruction that is going to be removed."""
         for root, uses in self.uses.items():
-            if any(use.index == index for use in uses):
+            if any(use.index == index and use.field != THROUGH for use in uses):
                 first, last = self.span(root)
-                uses[:] = [use for use in uses if use.index != index]
+                uses[:] = [u for u in uses if u.index != index or u.field == THROUGH]
                 self._add(-_arena_bytes(root), first, last)
                 if uses:
                     self._add(_arena_bytes(root), *self.span(root))

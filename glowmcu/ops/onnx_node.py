@@ -60,7 +60,7 @@ class OnnxNode:
     def data(self, value: Value, what: str) -> Array:
         """Return the data of a value that must be known at compile time."""
         if value.data is None:
-            needs = _inputs_of(value)
+            needs = inputs_of(value)
             hint = "make it a constant when exporting, or bind dimensions with --shape"
             if len(needs) == 1:
                 hint = f"fix it with --fix-input {needs[0]}=..., or make it a constant"
@@ -138,7 +138,7 @@ def _computes(op: Any, type_: TensorType) -> bool:
     return not real or op.raw or type_.dtype in getattr(op, "floats", (type_.dtype,))
 
 
-def _inputs_of(value: Value) -> tuple[str, ...]:
+def inputs_of(value: Value) -> tuple[str, ...]:
     """Return the names of the graph's inputs that a value is computed from."""
     found: dict[str, None] = {}
     seen: set[Value] = set()

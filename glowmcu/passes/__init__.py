@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from glowmcu.core.passes import Pass, as_pass
 from glowmcu.graph.graph import Graph
+from glowmcu.graph.rewrite import with_bodies
 from glowmcu.passes.clean import merge_duplicates, remove_identities, transposes_to_views
 from glowmcu.passes.fold import fold_constants, fold_dequantized
 from glowmcu.passes.functions import recognize_functions
@@ -14,7 +15,7 @@ from glowmcu.passes.linear import fold_scales, matmul_to_dense
 from glowmcu.passes.qdq import gather_quantization, make_signed
 
 GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
-    as_pass(function)
+    as_pass(with_bodies(function))
     for function in (
         fold_constants,
         remove_identities,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from glowmcu.core import dtypes
 from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Quant, TensorType, quantize
-from glowmcu.graph.graph import Graph, Node, Value, constant
+from glowmcu.graph.graph import Graph, Node, Value, body_of, constant
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.passes.linear import CHANNEL_AXIS, LINEAR
 from glowmcu.passes.qdq import moves_data
@@ -109,7 +109,7 @@ def _stored(value: Value, dtype: DType, quant: Quant) -> Value:
 
 def is_movement(node: Node) -> bool:
     """Tell whether a node's result goes with its input: stored if that is, and as wide."""
-    return only_moves(node) or node.op.raw
+    return only_moves(node) or (node.op.raw and body_of(node) is None)
 
 
 def store(graph: Graph, formats: Formats, settings: Settings, plan: Plan) -> Storage:

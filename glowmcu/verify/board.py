@@ -236,15 +236,18 @@ def _encode(unit: CodeUnit, feeds: Sequence[Mapping[str, Array]]) -> bytes:
 
 
 def _layers(stream: BytesIO, unit: CodeUnit) -> Trace:
-    """Return the results of each layer of one sample."""
-    return tuple(tuple(_array(stream, slot) for slot in layer) for layer in unit.layers)
+    """Return the results of the layers of one sample in the order in which they ran."""
+    found: list[tuple[Array, ...]] = []
+    while (layer := int(np.frombuffer(stream.read(4), np.int32)[0])) >= 0:
+        found.append(tuple(_array(stream, slot) for slot in unit.layers[layer]))
+    return tuple(found)
 
 
 def _counts(stream: BytesIO, unit: CodeUnit, on: Board) -> tuple[int, ...]:
     """Return the instructions of each layer, without those that the counting itself takes."""
-    ticks = np.frombuffer(stream.read(4 * (len(unit.layers) + 1)), np.uint32)
+    ticks = np.frombuffer(stream.read(4 * len(unit.layers)), np.int32)
     counts = np.rint(ticks * (_INSTRUCTIONS_PER_SECOND / on.clock)).astype(int)
-    return tuple(int(n) for n in counts[:-1] - counts[-1])
+    return tuple(int(n) for n in counts)
 
 
 def _array(stream: BytesIO, slot: Slot) -> Array:

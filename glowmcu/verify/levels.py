@@ -131,13 +131,13 @@ def _first_states(compilation: Compilation, *, real: bool) -> Sample:
 
 def _traced(
     compilation: Compilation, feed: Sample
-) -> tuple[dict[str, Array], list[tuple[Array, ...]]]:
-    """Return the outputs of the numpy instructions, and what each one wrote at the time."""
-    layers: list[tuple[Array, ...]] = []
+) -> tuple[dict[str, Array], list[tuple[Instruction, tuple[Array, ...]]]]:
+    """Return the outputs of the numpy instructions, and what each one wrote when it ran."""
+    layers: list[tuple[Instruction, tuple[Array, ...]]] = []
 
     def keep(_index: int, instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
         written = () if is_skipped(instruction, memory) else instruction.outputs()
-        layers.append(tuple(memory[b].copy() for b in written))
+        layers.append((instruction, tuple(memory[b].copy() for b in written)))
 
     plan = compilation.plan
     outputs = evaluate(compilation.function, feed, plan.offsets, plan.extent, watch=keep)
@@ -160,7 +160,7 @@ def _compare_traces(
     """Compare one sample; return the states after it."""
     function = compilation.function
     wanted, expected = _traced(compilation, feed)
-    for instruction, want, got in zip(function.instructions, expected, layers, strict=True):
+    for (instruction, want), got in zip(expected, layers, strict=True):
         for buffer, a, b in zip(instruction.outputs(), want, got, strict=bool(want)):
             result.add(instruction_label(instruction), difference(a, b, buffer.type))
     for buffer, name in zip(function.outputs, function.output_names, strict=True):

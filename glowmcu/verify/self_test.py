@@ -30,11 +30,11 @@ def golden(compilation: Compilation, data: Samples | None = None) -> Golden:
     unit = compilation.unit
     samples = load_samples(data, unit.inputs, 1) if data is not None else []
     feed = samples[0] if samples else typical_sample(unit.inputs)
-    layers: list[tuple[Array, ...]] = []
+    layers: list[tuple[Array, ...]] = [() for _ in compilation.function.instructions]
 
-    def keep(_index: int, instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
-        written = () if is_skipped(instruction, memory) else instruction.outputs()
-        layers.append(tuple(memory[b].copy() for b in written))
+    def keep(index: int, instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
+        if instruction.loop is None and not is_skipped(instruction, memory):
+            layers[index] = tuple(memory[b].copy() for b in instruction.outputs())
 
     plan = compilation.plan
     expected = evaluate(compilation.function, feed, plan.offsets, plan.extent, watch=keep)
