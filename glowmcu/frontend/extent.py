@@ -57,7 +57,10 @@ def with_shapes(
 def without_marks(body: Graph) -> Graph:
     """Return the body of a loop without the marks; what it hands on must not be marked."""
     marks = [n for n in body.nodes() if isinstance(n.op, Bounded)]
-    extents = _Follower().follow(body) if marks else {}
+    problems: list[GlowmcuError] = []
+    extents = _Follower(problems.append).follow(body) if marks else {}
+    if problems:
+        raise problems[0]
     for value in body.outputs:
         if extents.get(value):
             raise UnsupportedError(

@@ -17,7 +17,7 @@ from glowmcu.instr.loop_head import LoopHead
 from glowmcu.ops.base import Example, Op, f32
 from glowmcu.ops.copy import Copy
 from glowmcu.ops.elementwise import Elementwise
-from glowmcu.ops.indexed_copy import IndexedInsert
+from glowmcu.ops.indexed_copy import IndexedCopy
 from glowmcu.ops.strided_copy import Fill, dense_strides
 
 NUMBER = TensorType(dtypes.I32, ())
@@ -140,7 +140,7 @@ def _insert(b: Builder, rows: Buffer, row: Buffer, number: Buffer, axis: int) ->
         return
     shape, strides = rows.type.shape, dense_strides(rows.type.shape)
     b.emit(
-        IndexedInsert(
+        IndexedCopy(
             y=rows,
             x=row,
             index=number,
@@ -150,7 +150,7 @@ def _insert(b: Builder, rows: Buffer, row: Buffer, number: Buffer, axis: int) ->
             index_strides=(0,) * row.type.rank,
             terms=((shape[axis], strides[axis]),),
             known=True,
-            reduction="none",
+            scatter=True,
         )
     )
 
