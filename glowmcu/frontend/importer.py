@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -68,6 +68,7 @@ class Importer:
         self.problems: list[Problem] = []
         self.unread: list[Value] = []
         self.standins: list[Value] = []
+        self._inside: set[str] = set()
         self.invalid = False
         self._reader = reader
         self._local = local
@@ -320,24 +321,34 @@ class Importer:
     def declare(self, value: Value) -> None:
         """Make a value known that no node computes: an input of a loop's body."""
         self._settler.add(value)
+        self._inside.add(value.name)
 
     def attempt(self, run: Callable[[], T]) -> T | Refused:
         """Return what `run` does, or why it cannot: that is not reported then."""
-        before, invalid, depth = len(self.problems), self.invalid, self._depth
+        lists: tuple[list[Any], ...] = (self.problems, self.unread, self.standins)
+        before, invalid, depth = [len(found) for found in lists], self.invalid, self._depth
         self.invalid = False
         try:
             found = run()
-            if len(self.problems) == before:
+            if len(self.problems) == before[0]:
+                self.invalid = invalid
                 return found
             kind = InvalidModelError if self.invalid else UnsupportedError
-            return Refused(kind(self.problems[before:]))
-        except GlowmcuError as error:
-            return Refused(error)
-        except _MISMATCHES as error:
-            return Refused(UnsupportedError(f"the operands do not go together: {error}"))
-        finally:
-            del self.problems[before:]
-            self.invalid, self._depth = invalid, depth
+            error: GlowmcuError = kind(self.problems[before[0] :])
+        except GlowmcuError as raised:
+            error = raised
+        except _MISMATCHES as raised:
+            error = UnsupportedError(f"the operands do not go together: {raised}")
+        for found_since, count in zip(lists, before, strict=True):
+            del found_since[count:]
+        self.invalid, self._depth = invalid, depth
+        return Refused(type(error)([self._as_seen_outside(p) for p in error.problems]))
+
+    def _as_seen_outside(self, problem: Problem) -> Problem:
+        """Return a problem that asks for no constant inside of a loop's body."""
+        if self._inside.isdisjoint(problem.needs):
+            return problem
+        return replace(problem, needs=(), hint="make it the same in every iteration, or a constant")
 
     def _call(
         self,

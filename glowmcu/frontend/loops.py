@@ -107,10 +107,14 @@ class _Loop:
         if condition is None:
             return True
         if condition.data is None:
+            needs = inputs_of(condition)
+            fix = f", or fix it with --fix-input {needs[0]}=..." if len(needs) == 1 else ""
             self.body.seen.fail(
                 "it ends by a condition that is known at run time only",
-                why="without a trip count there is no bound on the iterations",
-                hint="give the loop a constant trip count when exporting",
+                why="it cannot become a loop in C: without a trip count there is no bound on the "
+                "iterations, or its values change their shapes",
+                hint=f"give the loop a constant trip count when exporting{fix}",
+                needs=needs,
             )
         return bool(condition.data.item())
 
