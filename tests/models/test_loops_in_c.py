@@ -17,8 +17,8 @@ from glowmcu.graph.evaluate import evaluate as evaluate_graph
 from glowmcu.instr.evaluate import evaluate
 from glowmcu.instr.loop import loop_spans
 from glowmcu.memory.lifetime import dead_ranges
-from glowmcu.onnx_backend import cropped
 from glowmcu.options import Options
+from glowmcu.verify.extent import cropped
 from glowmcu.verify.host import HostLibrary
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ def check(proto: onnx.ModelProto, compilation: Compilation, **feeds: Array) -> N
     )
     for name, right in zip(names, session.run(None, feeds), strict=True):
         for level in levels:
-            found = cropped(level)[name]
+            found = cropped(level, compilation.unit.extents)[name]
             assert found.shape == right.shape
             np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
 

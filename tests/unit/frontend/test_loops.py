@@ -13,7 +13,7 @@ import glowmcu.ops  # noqa: F401  registers the importers
 from glowmcu.errors import InvalidModelError, UnsupportedError
 from glowmcu.frontend import load
 from glowmcu.graph.evaluate import evaluate
-from glowmcu.onnx_backend import cropped
+from glowmcu.verify.extent import cropped
 
 Array = np.ndarray[Any, Any]
 STEP = "body = g (int64 i, bool c, float[2] v) => (bool d, float[2] w{outputs}) {{ {text} }}"
@@ -24,9 +24,9 @@ def model(text: str, opset: int = 17) -> onnx.ModelProto:
 
 
 def check(proto: onnx.ModelProto, **feeds: Array) -> None:
-    graph = load(proto).graph
+    imported = load(proto)
     expected = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, feeds)
-    found = cropped(evaluate(graph, feeds))
+    found = cropped(evaluate(imported.graph, feeds), imported.extents)
     names = [output.name for output in proto.graph.output]
     for name, right in zip(names, expected, strict=True):
         assert found[name].dtype == right.dtype
