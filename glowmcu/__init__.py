@@ -16,12 +16,13 @@ from glowmcu.errors import (
 from glowmcu.options import Options
 
 if TYPE_CHECKING:
-    from glowmcu.model import CompiledModel, compile
+    from glowmcu.model import CompiledModel, CompiledModels, compile, compile_all
     from glowmcu.targets.select import register_kernel
 
 __version__ = "0.1.0"
 __all__ = [
     "CompiledModel",
+    "CompiledModels",
     "DoesNotFitError",
     "GlowmcuError",
     "InvalidModelError",
@@ -31,13 +32,14 @@ __all__ = [
     "UnsupportedError",
     "VerificationError",
     "compile",
+    "compile_all",
     "register_kernel",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import the compiler on first use, so that `glowmcu --help` and errors are quick."""
-    if name in ("CompiledModel", "compile"):
+    if name in ("CompiledModel", "CompiledModels", "compile", "compile_all"):
         from glowmcu import model
 
         return getattr(model, name)

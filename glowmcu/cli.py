@@ -13,6 +13,7 @@ import click
 
 from glowmcu import __version__
 from glowmcu.commands.check import check
+from glowmcu.commands.compile import compile_command
 from glowmcu.commands.export import export
 from glowmcu.commands.firmware import firmware, fit, profile
 from glowmcu.commands.model import compile_from, err, model_options, out, progress
@@ -48,73 +49,6 @@ def cli() -> None:
     glowmcu compile kws.onnx -o out --target cortex-m4
     glowmcu verify kws.onnx --data x.npz --board mps2-an386
     """
-
-
-@cli.command("compile")
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the C files; it is made if it does not exist.",
-)
-@model_options
-@click.option(
-    "--input",
-    "input_",
-    type=click.Choice(["whole", "rows"]),
-    default="whole",
-    show_default=True,
-    help="rows: NAME_push_row takes the input row by row, as a camera or microphone delivers it.",
-)
-@click.option(
-    "--print-after",
-    multiple=True,
-    metavar="PASS",
-    help="Print the network after a pass; `all` for every one. Repeatable.",
-)
-@click.option("--print-changed", is_flag=True, help="Print what each pass changes, as a diff.")
-@click.option("--stop-after", metavar="PASS", help="Print the network after this pass and stop.")
-@click.option("--skip", multiple=True, metavar="PASS", help="Leave a pass out (to find a fault).")
-def compile_command(
-    model: Path,
-    output: Path | None,
-    print_after: tuple[str, ...],
-    print_changed: bool,
-    stop_after: str | None,
-    skip: tuple[str, ...],
-    **values: Any,
-) -> None:
-    """Compile MODEL (an ONNX file) into a folder of C.
-
-    \b
-    glowmcu compile kws_int8.onnx -o out --target cortex-m4
-    glowmcu compile net.onnx -o out --quantize int8 --calibration samples.npz
-    glowmcu compile net.onnx -o out --shape input=1,3,96,96
-    cc -I out out/*.c main.c                      builds it: out/ is complete
-    """
-    from glowmcu.core.passes import Stopped, Trace
-    from glowmcu.show import dump_any, summary
-
-    if output is None and stop_after is None:
-        raise click.UsageError("give the output folder with -o DIR (or look with --stop-after)")
-    trace = Trace(
-        frozenset(print_after),
-        print_changed,
-        stop_after,
-        frozenset(skip),
-        lambda text: out.print(text, markup=False),
-    )
-    try:
-        compilation = compile_from(values, model, trace)
-    except Stopped as stopped:
-        out.print(dump_any(stopped.subject), markup=False)
-        return
-    assert output is not None
-    compilation.unit.write(output)
-    if not values["quiet"]:
-        summary(out, compilation, output)
 
 
 @cli.command()
@@ -190,7 +124,7 @@ def run(source: Path, data: Path, output: Path | None, board: str | None, **valu
     from glowmcu.verify.execute import run_unit
 
     if source.is_dir():
-        unit = read_unit(source)
+        unit = read_unit(source, values["name"])
     else:
         compilation = compile_from(values, source)
         unit = compilation.unit if board is not None else compilation.for_host().unit
@@ -292,7 +226,7 @@ def demo(output: Path | None, board: str) -> None:
         run_demo(out, board, output, report)
 
 
-for _command in (check, quantize, firmware, profile, fit, export):
+for _command in (compile_command, check, quantize, firmware, profile, fit, export):
     cli.add_command(_command)
 
 

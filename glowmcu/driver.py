@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -51,6 +52,7 @@ class Compilation:
 
     lowered    the function before kernels were chosen for the target
     quantized  what quantization did, where the model was float
+    records    what the passes over the function did
     """
 
     source: onnx.ModelProto
@@ -63,6 +65,7 @@ class Compilation:
     info: ModelInfo
     options: Options
     quantized: Quantized | None = None
+    records: tuple[PassRecord, ...] = ()
 
     @property
     def target(self) -> Target:
@@ -78,9 +81,29 @@ class Compilation:
         here = this_machine()
         if frozenset().union(*used) <= here.capabilities:
             return self
-        options = replace(self.options, target=here.name, ram_limit=None, flash_limit=None)
-        function, layout, unit = generate(self.lowered, options, self.info)
-        return replace(self, function=function, plan=layout, unit=unit, options=options)
+        return self._again(target=here.name, ram_limit=None, flash_limit=None)
+
+    def limited(self, ram_limit: int) -> Compilation:
+        """Return this compilation in an arena of at most so many bytes."""
+        return self._again(ram_limit=ram_limit)
+
+    def _again(self, **changes: Any) -> Compilation:
+        options = replace(self.options, **changes)
+        function, layout, unit, records = generate(self.lowered, options, self.info)
+        return replace(
+            self, function=function, plan=layout, unit=unit, options=options, records=records
+        )
+
+    def emitted(self, layout: MemoryPlan, golden: Golden | None = None) -> Compilation:
+        """Return this compilation with another plan, or with a self-test that expects `golden`."""
+        check(self.function, layout)
+        info = replace(self.info, passes=(*self.info.passes, *self.records))
+        unit = emit(self.function, layout, self.target, self.options, info, golden)
+        return replace(self, plan=layout, unit=unit)
+
+    def with_self_test(self, calibration: Samples | None) -> Compilation:
+        """Return this compilation with a self-test, on the first sample or some input."""
+        return self.emitted(self.plan, golden(self, calibration))
 
 
 def function_passes(options: Options) -> tuple[Pass[Function], ...]:
@@ -162,7 +185,7 @@ def compile_imported(
         quantized.record() if quantized else None,
         imported.extents,
     )
-    function, layout, unit = generate(lowered, options, info, trace, progress)
+    function, layout, unit, records = generate(lowered, options, info, trace, progress)
     compilation = Compilation(
         imported.model,
         imported.graph,
@@ -174,10 +197,11 @@ def compile_imported(
         info,
         options,
         quantized,
+        records,
     )
     if options.self_test:
         progress("running on the host for the self-test")
-        return _with_self_test(compilation, golden(compilation, calibration))
+        return compilation.with_self_test(calibration)
     return compilation
 
 
@@ -205,23 +229,17 @@ def _cost(graph: Graph, options: Options, run_passes: Callable[[Graph], Graph]) 
     )
 
 
-def _with_self_test(compilation: Compilation, expected: Golden) -> Compilation:
-    """Return a compilation whose C has a self-test."""
-    options = compilation.options
-    found = generate(compilation.lowered, options, compilation.info, golden=expected)
-    function, layout, unit = found
-    return replace(compilation, function=function, plan=layout, unit=unit)
-
-
 def generate(
     lowered: Function,
     options: Options,
     info: ModelInfo,
     trace: Trace | None = None,
     progress: Progress = lambda _stage: None,
-    golden: Golden | None = None,
-) -> tuple[Function, MemoryPlan, CodeUnit]:
-    """Choose kernels, plan memory and write the C of a lowered function."""
+) -> tuple[Function, MemoryPlan, CodeUnit, tuple[PassRecord, ...]]:
+    """Choose kernels, plan memory and write the C of a lowered function.
+
+    Returns the records of the passes as well.
+    """
     trace = trace or Trace()
     machine = target(options.target)
     function, records = _run_passes(lowered, options, trace)
@@ -240,8 +258,8 @@ def generate(
 
     progress("writing C")
     info = replace(info, passes=(*info.passes, *records))
-    unit = emit(function, layout, machine, options, info, golden)
-    return function, layout, unit
+    unit = emit(function, layout, machine, options, info)
+    return function, layout, unit, records
 
 
 def _run_passes(

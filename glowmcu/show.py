@@ -175,8 +175,8 @@ def board_rows() -> Rows:
     return headings, body  # type: ignore[return-value]
 
 
-def summary(console: Console, compilation: Compilation, folder: Path) -> None:
-    """Print what was made: files, flash, RAM, MACs."""
+def summary(console: Console, compilation: Compilation, folder: Path | None = None) -> None:
+    """Print what was made: flash, RAM, MACs; also the files, where they are alone in `folder`."""
     report = compilation.unit.report
     console.print(f"[bold]{escape(compilation.unit.name)}[/] for {compilation.target.name}")
     console.print(
@@ -185,9 +185,24 @@ def summary(console: Console, compilation: Compilation, folder: Path) -> None:
     )
     console.print(f"  weights  {report['weights_bytes']:>10,} bytes of flash")
     console.print(f"  MACs     {report['macs']:>10,} per inference")
+    if folder is not None:
+        console.print(
+            f"  written to {escape(str(folder))}: {len(compilation.unit.files)} files;"
+            f" start with {compilation.unit.name}.h"
+        )
+
+
+def summary_together(console: Console, report: Mapping[str, Any], folder: Path) -> None:
+    """Print what several networks take together."""
+    shared = report["shared_arena"]
+    names = ", ".join(report["networks"])
+    how = f"shared, {report['scratch_bytes']:,} of them in turn" if shared else "each its own"
+    console.print(f"[bold]{escape(names)}[/] together")
+    console.print(f"  arena    {report['arena_bytes']:>10,} bytes of RAM ({how})")
+    console.print(f"  weights  {report['weights_bytes']:>10,} bytes of flash")
+    start = "shared_arena.h" if shared else f"{report['networks'][0]}.h"
     console.print(
-        f"  written to {escape(str(folder))}: {len(compilation.unit.files)} files;"
-        f" start with {compilation.unit.name}.h"
+        f"  written to {escape(str(folder))}: {len(report['files'])} files; start with {start}"
     )
 
 

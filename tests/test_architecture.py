@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("commands",),
     ("show", "demo", "model", "onnx_backend", "survey"),
+    ("together",),
     ("driver",),
     ("verify",),
     ("emit",),

@@ -40,7 +40,9 @@ def export(source: Path, kind: str, output: Path, vendor: str, url: str, **value
     from glowmcu.emit import export as exports
     from glowmcu.emit.read import read_unit
 
-    unit = read_unit(source) if source.is_dir() else compile_from(values, source).unit
+    unit = (
+        read_unit(source, values["name"]) if source.is_dir() else compile_from(values, source).unit
+    )
     files = exports.export(unit, kind, vendor=vendor, url=url)
     exports.write(output, files)
     if not values["quiet"]:

@@ -224,6 +224,6 @@ def unit_for_board(values: dict[str, Any], source: Path, on: Board, **changes: A
     from glowmcu.emit.read import read_unit
 
     if source.is_dir():
-        return read_unit(source)
+        return read_unit(source, values["name"])
     chosen = on.target if values["target"] == "host" else values["target"]
     return compile_from({**values, "target": chosen, **changes}, source).unit

@@ -88,20 +88,20 @@ def emit(
         "golden": golden_context(golden, code, (*inputs, *outputs)) if golden else None,
     }
     files = {
-        f"{name}.h": _template("model.h.j2").render(context),
-        f"{name}.c": _template("model.c.j2").render(context),
-        f"{name}_weights.c": _template("weights.c.j2").render(context),
+        f"{name}.h": template("model.h.j2").render(context),
+        f"{name}.c": template("model.c.j2").render(context),
+        f"{name}_weights.c": template("weights.c.j2").render(context),
         **_self_test_files(name, context),
         **runtime,
     }
     context["sources"] = [n for n in files if n.endswith(".c")]
     context["public"] = [n for n in files if n.endswith(".h")]
     context["needs_libm"] = "math.h" in headers
-    files["CMakeLists.txt"] = _template("CMakeLists.txt.j2").render(context)
-    files["example_main.c.txt"] = _template("example_main.c.j2").render(context)
+    files["CMakeLists.txt"] = template("CMakeLists.txt.j2").render(context)
+    files["example_main.c.txt"] = template("example_main.c.j2").render(context)
     facts["files"] = [*files, "report.json", "report.html"]
     files["report.json"] = json.dumps(facts, indent=1) + "\n"
-    files["report.html"] = report.html(facts, function, plan, _template("report.html.j2"))
+    files["report.html"] = report.html(facts, function, plan, template("report.html.j2"))
     return CodeUnit(
         name,
         files,
@@ -132,7 +132,7 @@ def _self_test_files(name: str, context: dict[str, Any]) -> dict[str, str]:
     if context["golden"] is None:
         return {}
     return {
-        f"{name}_self_test.{kind}": _template(f"self_test.{kind}.j2").render(context)
+        f"{name}_self_test.{kind}": template(f"self_test.{kind}.j2").render(context)
         for kind in ("h", "c")
     }
 
@@ -164,13 +164,14 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """Return a template of the generated files."""
     return _environment().get_template(name)
 
 
 def _render(kernel: Kernel, instruction: Instruction, function: str) -> str:
     variables = kernel.view(instruction) if kernel.view else {}
-    return _template(f"instr/{kernel.template}").render({**variables, "function": function})
+    return template(f"instr/{kernel.template}").render({**variables, "function": function})
 
 
 def _runtime_files(code: view.Code) -> dict[str, str]:

@@ -55,5 +55,9 @@ def arena_align(plan: Plan) -> int:
 
 def arena_size(plan: Plan) -> int:
     """Return the size of the arena's type: that of the plan, aligned, and not zero."""
-    align = arena_align(plan)
-    return -(-max(plan.size, 1) // align) * align
+    return rounded(max(plan.size, 1), arena_align(plan))
+
+
+def rounded(size: int, align: int) -> int:
+    """Return a size rounded up to a multiple of an alignment, as C does with that of a type."""
+    return -(-size // align) * align

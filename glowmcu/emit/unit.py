@@ -115,29 +115,33 @@ class CodeUnit:
         return tuple(n for n in self.files if n.endswith(".c"))
 
     def write(self, directory: Path | str) -> None:
-        """Write every file; nothing is replaced unless everything could be written.
+        """Write every file; see `write_files`."""
+        write_files(self.files, directory)
 
-        Files of other origin in the folder stay. Raise OptionError where the folder cannot be
-        written.
-        """
-        place = Path(directory)
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=".glowmcu-", dir=place))
-        except OSError as error:
-            raise _unwritable(place, error) from error
-        try:
-            for name, text in self.files.items():
-                (fresh / name).write_text(text, encoding="utf-8", newline="\n")
-            blocked = next((n for n in self.files if (place / n).is_dir()), None)
-            if blocked:
-                raise IsADirectoryError(None, "a folder has that name", blocked)
-            for name in self.files:
-                os.replace(fresh / name, place / name)
-        except OSError as error:
-            raise _unwritable(place, error) from error
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+
+def write_files(files: Mapping[str, str], directory: Path | str) -> None:
+    """Write files into a folder; nothing is replaced unless everything could be written.
+
+    Files of other origin in the folder stay. Raise OptionError where the folder cannot be written.
+    """
+    place = Path(directory)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=".glowmcu-", dir=place))
+    except OSError as error:
+        raise _unwritable(place, error) from error
+    try:
+        for name, text in files.items():
+            (fresh / name).write_text(text, encoding="utf-8", newline="\n")
+        blocked = next((n for n in files if (place / n).is_dir()), None)
+        if blocked:
+            raise IsADirectoryError(None, "a folder has that name", blocked)
+        for name in files:
+            os.replace(fresh / name, place / name)
+    except OSError as error:
+        raise _unwritable(place, error) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _unwritable(place: Path, error: OSError) -> OptionError:

@@ -53,12 +53,18 @@ Conflicts = Callable[[Buffer, Buffer], Sequence[Interval]]
 """Open intervals in which the address of the second buffer minus that of the first must not lie."""
 
 
-def plan(function: Function, align: int = 4, *, quick: bool = False) -> MemoryPlan:
+def plan(
+    function: Function, align: int = 4, *, quick: bool = False, states_at: int | None = None
+) -> MemoryPlan:
     """Return addresses for all buffers of a function; `align` is what the target asks of each.
 
-    A quick plan is for comparing functions: it may be larger than need be.
+    quick      a plan for comparing functions: it may be larger than need be
+    states_at  where states lie one after the other, what other networks must leave alone; None:
+               anywhere
     """
-    spans = lifetimes(function)
+    every = lifetimes(function)
+    apart = frozenset(b for b in every if b.kind == "state" and states_at is not None)
+    spans = {b: span for b, span in every.items() if b not in apart}
     roots = tuple(spans)
     aligns = alignments(function, align)
     conflicts = sharing_conflicts(function, spans)
@@ -67,26 +73,29 @@ def plan(function: Function, align: int = 4, *, quick: bool = False) -> MemoryPl
         [aligns[b] for b in roots],
         list(spans.values()),
         lambda i, j: conflicts(roots[i], roots[j]),
-        lower_bound(function, spans, aligns, conflicts),
+        lower_bound(function, spans, aligns, conflicts, apart),
     )
     found = place(problem, _QUICK_TRIES) if quick else place(problem)
     beyond = outside_lifetimes(function)
     outside = {b: aligns[b] for b in beyond}
+    states = _in_a_row(states_at or 0, {b: aligns[b] for b in every if b in apart})
+    size = max((found.size, *(at + b.nbytes for b, at in states.items())))
+    placed = dict(zip(roots, found.offsets, strict=True)) | states
     return MemoryPlan(
-        dict(zip(roots, found.offsets, strict=True)) | _beyond(found.size, outside),
-        found.size,
-        max(problem.aligns, default=align),
-        problem.bound,
-        spans | beyond,
+        placed | _in_a_row(size, outside),
+        size,
+        max((aligns[b] for b in every), default=align),
+        problem.bound + sum(b.nbytes for b in states),
+        every | beyond,
         found.strategy,
         outside,
     )
 
 
-def _beyond(start: int, outside: Mapping[Buffer, int]) -> dict[Buffer, int]:
+def _in_a_row(start: int, aligns: Mapping[Buffer, int]) -> dict[Buffer, int]:
     """Return addresses from `start` on, one buffer after the other."""
     found: dict[Buffer, int] = {}
-    for buffer, align in outside.items():
+    for buffer, align in aligns.items():
         found[buffer] = -(-start // align) * align
         start = found[buffer] + buffer.nbytes
     return found
@@ -173,11 +182,15 @@ def _striped(function: Function, index: int) -> Striped | None:
 
 
 def lower_bound(
-    function: Function, spans: Lifetimes, aligns: Mapping[Buffer, int], conflicts: Conflicts
+    function: Function,
+    spans: Lifetimes,
+    aligns: Mapping[Buffer, int],
+    conflicts: Conflicts,
+    apart: frozenset[Buffer] = frozenset(),
 ) -> int:
     """Return the most bytes live at one instruction, in a chain of rows at one step.
 
-    Two that may overlap count together.
+    Two that may overlap count together; those that lie apart do not count.
     """
     bound = 0
     for index in sorted({first for first, _ in spans.values()}):
@@ -185,7 +198,7 @@ def lower_bound(
         striped = _striped(function, index)
         if striped is not None:
             through = frozenset(b for b in live if spans[b][0] < index < spans[b][1])
-            rows = row_lives(striped).most_live(through)
+            rows = row_lives(striped).most_live(through | apart)
             bound = max(bound, rows + sum(b.nbytes for b in through))
             continue
         old = [b for b in live if spans[b][1] == index]
