@@ -164,10 +164,14 @@ def compile_imported(
     def run_passes(graph: Graph) -> Graph:
         return graphs.run(graph, GRAPH_PASSES)
 
+    def try_passes(graph: Graph) -> Graph:
+        quiet = Trace(skip=trace.skip)
+        return Runner(graphs.verify, graphs.dump, graphs.size, quiet).run(graph, GRAPH_PASSES)
+
     quantized = None
     if options.quantize != "none":
         quantized = quantize.Stage(
-            options, run_passes, lambda g: _cost(g, options, run_passes), progress
+            options, run_passes, try_passes, lambda g: _cost(g, options, try_passes), progress
         ).run(
             simple,
             _calibration_samples(simple, calibration, options),

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from onnx import helper
 
-from glowmcu.errors import UnsupportedError
-from glowmcu.graph.graph import Node, Value
-from glowmcu.ops._functions import FUNCTIONS
+from glowmcu.graph.graph import Node
 from glowmcu.ops.broadcast import Broadcast
-from glowmcu.ops.cast import Cast
 from glowmcu.ops.concat import Concat
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.conv_transpose import ConvTranspose2D
 from glowmcu.ops.dense import Dense
-from glowmcu.ops.elementwise import Elementwise
-from glowmcu.ops.gather import Gather
 from glowmcu.ops.matmul import MatMul
 from glowmcu.ops.pad import Pad
 from glowmcu.ops.pool import Pool2D
@@ -27,16 +21,11 @@ from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.softmax import Softmax
 from glowmcu.ops.transpose import Transpose
-from glowmcu.passes.match import real_data, scalar
-from glowmcu.quantize.write import TO_FIRST, Layout, Writer
+from glowmcu.quantize.onnx_functions import FUNCTION_WRITERS
+from glowmcu.quantize.onnx_layers import LAYER_WRITERS
+from glowmcu.quantize.onnx_places import PLACE_WRITERS
+from glowmcu.quantize.write import TO_FIRST, Layout, WriteNode, Writer, operands_of, unsupported
 
-_ATTRIBUTES = {  # functions whose constants are attributes in ONNX
-    "leaky_relu": ("LeakyRelu", ("alpha",)),
-    "elu": ("Elu", ("alpha",)),
-    "celu": ("Celu", ("alpha",)),
-    "hard_sigmoid": ("HardSigmoid", ("alpha", "beta")),
-    "thresholded_relu": ("ThresholdedRelu", ("alpha",)),
-}
 _REDUCE = {
     "sum": "ReduceSum",
     "mean": "ReduceMean",
@@ -51,64 +40,9 @@ _REDUCE = {
 }
 
 
-def _ints(writer: Writer, values: Any) -> str:
-    return writer.constant(np.asarray(values, np.int64), "sizes")
-
-
-def _operands(node: Node) -> list[Value]:
-    return [v for v in node.inputs if v is not None]
-
-
-def _elementwise(writer: Writer, node: Node) -> None:
-    op, y = node.op, node.output
-    values = _operands(node)
-    running = [v for v in values if real_data(v) is None]
-    layout: Layout = "plain"
-    if y.type.rank == 4 and running and all(v.shape == y.shape for v in running):
-        layout = "first" if any(writer.layout(v) == "first" for v in running) else "plain"
-    label = writer.label(y, layout)
-    if op.fn == "identity":
-        real = writer.real(values[0], layout)
-    elif op.fn in _ATTRIBUTES:
-        kind, names = _ATTRIBUTES[op.fn]
-        numbers = [scalar(v) for v in values[1:]]
-        if any(n is None for n in numbers):
-            _unsupported(node, f"{op.fn} with parameters that are not single numbers")
-        attributes = dict(zip(names, numbers, strict=True))
-        real = writer.emit(kind, [writer.real(values[0], layout)], f"{label}.real", **attributes)
-    else:
-        kind = {"clip": "Clip", "gelu": "Gelu"}.get(op.fn) or FUNCTIONS[op.fn].onnx
-        if kind is None:
-            _unsupported(node, f"the function {op.fn}")
-        if op.fn == "gelu":
-            writer.opset = 20
-        operands = [_operand(writer, v, y, layout) for v in values]
-        real = writer.emit(str(kind), operands, f"{label}.real")
-    writer.result(y, writer.clamped(op, real, label), layout)
-
-
-def _operand(writer: Writer, value: Value, y: Value, layout: Layout) -> str:
-    """Return an operand that broadcasts against a result in its layout."""
-    data = real_data(value)
-    if layout == "plain" or (data is None and value.type.rank == 4):
-        return writer.real(value, layout)
-    if value.type.numel == 1 or value.type.rank == 4:
-        return writer.real(value, layout if value.type.rank == 4 else "plain")
-    shape = [1] * (4 - value.type.rank) + list(value.shape)
-    sizes = _ints(writer, [shape[i] for i in TO_FIRST])
-    if sum(d > 1 for d in value.shape) > 1:
-        wide = writer.emit("Reshape", [writer.real(value), _ints(writer, shape)], value.name)
-        return writer.emit("Transpose", [wide], value.name, perm=TO_FIRST)
-    return writer.emit("Reshape", [writer.real(value), sizes], value.name)
-
-
-def _unsupported(node: Node, what: str) -> NoReturn:
-    raise UnsupportedError(f"'{node.name}' cannot be written as ONNX", why=f"it is {what}")
-
-
 def _window(writer: Writer, node: Node, kind: str, **attributes: Any) -> None:
     op, y = node.op, node.output
-    operands = [writer.real(v, "first" if v.type.rank == 4 else "plain") for v in _operands(node)]
+    operands = [writer.real(v, "first" if v.type.rank == 4 else "plain") for v in operands_of(node)]
     label = writer.label(y, "first")
     real = writer.emit(
         kind,
@@ -123,8 +57,8 @@ def _window(writer: Writer, node: Node, kind: str, **attributes: Any) -> None:
 
 def _conv(writer: Writer, node: Node) -> None:
     if node.op.dtype is not None:
-        _unsupported(node, "a convolution of integers")
-    weights = _operands(node)[1]
+        unsupported(node, "it is a convolution of integers")
+    weights = operands_of(node)[1]
     _window(
         writer,
         node,
@@ -138,12 +72,12 @@ def _conv(writer: Writer, node: Node) -> None:
 def _conv_transpose(writer: Writer, node: Node) -> None:
     """ONNX has the input channels first in the weights: [C, O / groups, KH, KW]."""
     op, y = node.op, node.output
-    x, weights, *rest = _operands(node)
+    x, weights, *rest = operands_of(node)
     outer, high, wide, inner = weights.shape
-    parts = _ints(writer, (op.groups, outer // op.groups, high, wide, inner))
+    parts = writer.ints((op.groups, outer // op.groups, high, wide, inner))
     split = writer.emit("Reshape", [writer.real(weights), parts], f"{weights.name}.split")
     moved = writer.emit("Transpose", [split], f"{weights.name}.moved", perm=(0, 4, 1, 2, 3))
-    sizes = _ints(writer, (op.groups * inner, outer // op.groups, high, wide))
+    sizes = writer.ints((op.groups * inner, outer // op.groups, high, wide))
     w = writer.emit("Reshape", [moved, sizes], f"{weights.name}.first")
     label = writer.label(y, "first")
     real = writer.emit(
@@ -167,14 +101,14 @@ def _pool(writer: Writer, node: Node) -> None:
         _window(writer, node, "MaxPool", dilations=op.dilations, **attributes)
         return
     if op.dilations != (1, 1):
-        writer.opset = max(writer.opset, 19)
+        writer.need(19)
         attributes["dilations"] = op.dilations
     _window(writer, node, "AveragePool", count_include_pad=int(op.count_include_pad), **attributes)
 
 
 def _dense(writer: Writer, node: Node) -> None:
     op, y = node.op, node.output
-    x, weights, *rest = _operands(node)
+    x, weights, *rest = operands_of(node)
     operands = [writer.real(x), writer.real(weights)]
     if x.type.rank == 2:
         operands += [writer.real(v) for v in rest]
@@ -197,19 +131,19 @@ def _taken_to(writer: Writer, node: Node, operands: list[str]) -> list[str]:
 
 
 def _matmul(writer: Writer, node: Node) -> None:
-    operands = _taken_to(writer, node, [writer.real(v) for v in _operands(node)])
+    operands = _taken_to(writer, node, [writer.real(v) for v in operands_of(node)])
     writer.result(node.output, writer.emit("MatMul", operands, f"{node.output.name}.real"))
 
 
 def _softmax(writer: Writer, node: Node) -> None:
-    (x,), y = _operands(node), node.output
+    (x,), y = operands_of(node), node.output
     kind = "LogSoftmax" if node.op.log else "Softmax"
     writer.result(y, writer.emit(kind, [writer.real(x)], f"{y.name}.real", axis=-1))
 
 
 def _reduce(writer: Writer, node: Node) -> None:
     op, y = node.op, node.output
-    (x,) = _operands(node)
+    (x,) = operands_of(node)
     layout = writer.layout(x)
     both = {1, 2} == set(op.axes)
     if layout == "first" and not (op.keepdims or both):
@@ -226,29 +160,29 @@ def _reduce(writer: Writer, node: Node) -> None:
     elif op.kind == "sum":
         found = writer.emit(
             "ReduceSum",
-            [real, _ints(writer, axes)],
+            [real, writer.ints(axes)],
             label,
             keepdims=keep,
             noop_with_empty_axes=1,
         )
     elif not axes:
-        _unsupported(node, "a reduction over no axis")
+        unsupported(node, "it is a reduction over no axis")
     else:
         if writer.opset >= 18:
-            found = writer.emit(_REDUCE[op.kind], [real, _ints(writer, axes)], label, keepdims=keep)
+            found = writer.emit(_REDUCE[op.kind], [real, writer.ints(axes)], label, keepdims=keep)
         else:
             found = writer.emit(_REDUCE[op.kind], [real], label, axes=axes, keepdims=keep)
     writer.result(y, found, layout if op.keepdims else "plain")
 
 
 def _reshape(writer: Writer, node: Node) -> None:
-    x, y = _operands(node)[0], node.output
+    x, y = operands_of(node)[0], node.output
     source = writer.stored(x)
-    writer.define(y, writer.emit("Reshape", [source, _ints(writer, node.op.shape)], y.name))
+    writer.define(y, writer.emit("Reshape", [source, writer.ints(node.op.shape)], y.name))
 
 
 def _transpose(writer: Writer, node: Node) -> None:
-    (x,), y, perm = _operands(node), node.output, node.op.perm
+    (x,), y, perm = operands_of(node), node.output, node.op.perm
     if perm == TO_FIRST and writer.layout(x) == "first":
         writer.define(y, writer.stored(x, "first"))
     elif perm == (0, 2, 3, 1):
@@ -259,27 +193,27 @@ def _transpose(writer: Writer, node: Node) -> None:
 
 def _slice(writer: Writer, node: Node) -> None:
     op, y = node.op, node.output
-    (x,) = _operands(node)
+    (x,) = operands_of(node)
     ends = []
     for start, step, size in zip(op.starts, op.steps, op.shape, strict=True):
         end = start + step * size
         ends.append(-(1 << 31) if end < 0 else end)
-    axes = _ints(writer, range(x.type.rank))
-    sizes = [_ints(writer, op.starts), _ints(writer, ends), axes, _ints(writer, op.steps)]
+    axes = writer.ints(range(x.type.rank))
+    sizes = [writer.ints(op.starts), writer.ints(ends), axes, writer.ints(op.steps)]
     writer.define(y, writer.emit("Slice", [writer.stored(x), *sizes], y.name))
 
 
 def _pad(writer: Writer, node: Node) -> None:
     op, y = node.op, node.output
-    (x,) = _operands(node)
-    operands = [writer.real(x), _ints(writer, op.pads)]
+    (x,) = operands_of(node)
+    operands = [writer.real(x), writer.ints(op.pads)]
     if op.mode == "constant":
         operands.append(writer.constant(np.array(op.value, np.float32), "padding"))
     writer.result(y, writer.emit("Pad", operands, f"{y.name}.real", mode=op.mode))
 
 
 def _concat(writer: Writer, node: Node) -> None:
-    y, values = node.output, _operands(node)
+    y, values = node.output, operands_of(node)
     layout: Layout = "plain"
     if y.type.rank == 4 and all(writer.layout(v) == "first" for v in values if v.data is None):
         layout = "first"
@@ -288,33 +222,21 @@ def _concat(writer: Writer, node: Node) -> None:
     writer.result(y, writer.emit("Concat", operands, f"{y.name}.real", axis=axis), layout)
 
 
-def _gather(writer: Writer, node: Node) -> None:
-    y = node.output
-    operands = [writer.stored(v) for v in _operands(node)]
-    writer.define(y, writer.emit("Gather", operands, y.name, axis=node.op.axis))
-
-
 def _broadcast(writer: Writer, node: Node) -> None:
     y = node.output
-    operands = [writer.stored(_operands(node)[0]), _ints(writer, node.op.shape)]
+    operands = [writer.stored(operands_of(node)[0]), writer.ints(node.op.shape)]
     writer.define(y, writer.emit("Expand", operands, y.name))
 
 
-def _cast(writer: Writer, node: Node) -> None:
-    (x,), y = _operands(node), node.output
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(node.op.dtype.numpy))
-    writer.result(y, writer.emit("Cast", [writer.real(x)], f"{y.name}.real", to=kind))
-
-
-WRITERS: dict[type, Callable[[Writer, Node], None]] = {
+WRITERS: dict[type, WriteNode] = {
+    **FUNCTION_WRITERS,
+    **LAYER_WRITERS,
+    **PLACE_WRITERS,
     Broadcast: _broadcast,
-    Cast: _cast,
     Concat: _concat,
     Conv2D: _conv,
     ConvTranspose2D: _conv_transpose,
     Dense: _dense,
-    Elementwise: _elementwise,
-    Gather: _gather,
     MatMul: _matmul,
     Pad: _pad,
     Pool2D: _pool,

@@ -70,12 +70,14 @@ class Stage:
     """What quantization needs of the compiler around it.
 
     run_passes  the graph passes, which make integers of Quantize/Dequantize pairs
+    try_passes  the same for a graph that may be thrown away: nobody is told of them
     appraise    what a network costs once it is compiled
     progress    told what is being done
     """
 
     options: Options
     run_passes: Callable[[Graph], Graph]
+    try_passes: Callable[[Graph], Graph]
     appraise: Appraise
     progress: Callable[[str], None]
 
@@ -92,10 +94,10 @@ class Stage:
         self.progress("quantizing")
         mixed = None
         if self.options.quantize == "mixed":
-            qdq, integer, mixed = self._search(graph, quantizer, labels)
+            qdq, mixed = self._search(graph, quantizer, labels)
         else:
             qdq = quantizer.quantize(named_plan(quantizer.real, settings))
-            integer = self.run_passes(qdq)
+        integer = self.run_passes(qdq)
         errors = layer_errors(quantizer.real, integer, quantizer.samples[:_EXPLAINED])
         return Quantized(settings, profile, qdq, integer, tuple(errors), mixed)
 
@@ -125,15 +127,15 @@ class Stage:
 
     def _search(
         self, graph: Graph, quantizer: Quantizer, labels: Array | None
-    ) -> tuple[Graph, Graph, Mixed]:
+    ) -> tuple[Graph, Mixed]:
         """Choose the precision of every layer."""
         goal = Goal.parse(self.options.max_drop or DEFAULT_DROP)
         real = outputs_of(graph, quantizer.samples)
         judge = Judge.of(goal, graph, real, labels)
-        found = Search(quantizer, judge, self.run_passes, self.progress).run()
+        found = Search(quantizer, judge, self.try_passes, self.progress).run()
         self.progress("comparing costs")
         mixed = Mixed.of(goal, found, self.appraise)
-        return found.chosen.qdq, found.chosen.graph, mixed
+        return found.chosen.qdq, mixed
 
 
 def check_options(options: Options) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import glowmcu
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.errors import OptionError, UnsupportedError
 from glowmcu.graph.graph import Graph, Node, Value
@@ -21,19 +22,32 @@ Layout = Literal["plain", "first"]
 """plain: as in the graph, channels last; first: channels first, for tensors of four dimensions."""
 
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
-_OPSET, _IR_VERSION = 17, 8
+_OPSET = 17
+
+
+class _NewerOpset(Exception):
+    """Something was to be written that only a newer set of operators has."""
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        super().__init__(opset)
 
 
 class Writer:
     """Collects the ONNX nodes of a graph, the tensors in the layout in which they are needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, opset: int = _OPSET) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
-        self.opset = _OPSET
+        self.opset = opset
         self._names: dict[tuple[Value, Layout, bool], str] = {}
         self._constants: dict[str, str] = {}
         self._taken: set[str] = set()
+
+    def need(self, opset: int) -> None:
+        """Say that an operator is in this set of operators first: all is written in it."""
+        if opset > self.opset:
+            raise _NewerOpset(opset)
 
     def unique(self, wanted: str) -> str:
         """Return a name that no other tensor has."""
@@ -56,10 +70,25 @@ class Writer:
 
     def emit(self, op: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         """Add a node with one output and return the output's name."""
-        output = self.unique(name)
-        node = helper.make_node(op, list(inputs), [output], name=f"{output}:{op}", **attributes)
+        return self.emit_all(op, inputs, [name], **attributes)[0]
+
+    def emit_all(
+        self, op: str, inputs: Sequence[str], names: Sequence[str], **attributes: Any
+    ) -> list[str]:
+        """Add a node and return its outputs' names; "" stands for one that is left out."""
+        outputs = [self.unique(name) if name else "" for name in names]
+        label = next(filter(None, outputs))
+        node = helper.make_node(op, list(inputs), outputs, name=f"{label}:{op}", **attributes)
         self.nodes.append(node)
-        return output
+        return outputs
+
+    def ints(self, values: Any) -> str:
+        """Return the name of constant sizes, axes or places."""
+        return self.constant(np.asarray(values, np.int64), "sizes")
+
+    def number(self, value: float, name: str = "number") -> str:
+        """Return the name of a constant number of float32."""
+        return self.constant(np.array(value, np.float32), name)
 
     def layout(self, value: Value) -> Layout:
         """Return the layout in which a value is there already."""
@@ -111,6 +140,8 @@ class Writer:
         return self._names[key]
 
     def _quant(self, type_: TensorType, quant: Quant) -> tuple[str, str]:
+        if type_.dtype in (dtypes.I16, dtypes.U16):
+            self.need(21)
         scale, zero = np.array(quant.scale, np.float32), np.array(quant.zero_point)
         if quant.axis is None:
             scale, zero = scale.reshape(()), zero.reshape(())
@@ -123,6 +154,11 @@ class Writer:
         if quant is None:
             self.define(value, real, layout)
             return
+        if value.type.dtype == dtypes.I32:
+            raise UnsupportedError(
+                f"'{value.name}' cannot be written as ONNX",
+                why="QuantizeLinear makes no int32",
+            )
         axis = _moved_axis(quant, value.type, layout)
         operands = [real, *self._quant(value.type, quant)]
         label = self.label(value, layout)
@@ -136,10 +172,21 @@ class Writer:
         low, high = clamp
         if (low, high) == (0.0, np.inf):
             return self.emit("Relu", [real], f"{label}.relu")
-        limits = [
-            "" if np.isinf(v) else self.constant(np.array(v, np.float32), "limit") for v in clamp
-        ]
+        limits = ["" if np.isinf(v) else self.number(v, "limit") for v in clamp]
         return self.emit("Clip", [real, *limits], f"{label}.clip")
+
+
+WriteNode = Callable[[Writer, Node], None]
+
+
+def operands_of(node: Node) -> list[Value]:
+    """Return the inputs that are there."""
+    return [v for v in node.inputs if v is not None]
+
+
+def unsupported(node: Node, why: str) -> NoReturn:
+    """Raise an error that names the node."""
+    raise UnsupportedError(f"'{node.name}' cannot be written as ONNX", why=why)
 
 
 def _source(value: Value) -> Value | None:
@@ -159,9 +206,17 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
 
     Raises UnsupportedError at operators that there is no ONNX node for.
     """
+    opset = _OPSET
+    while True:
+        try:
+            return _written(graph, Writer(opset))
+        except _NewerOpset as newer:
+            opset = newer.opset
+
+
+def _written(graph: Graph, writer: Writer) -> onnx.ModelProto:
     from glowmcu.quantize.onnx_nodes import WRITERS
 
-    writer = Writer()
     inputs = []
     for value in graph.inputs:
         writer.define(value, writer.unique(value.name))
@@ -179,15 +234,16 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
             if write is None:
                 raise UnsupportedError(
                     f"'{node.name}' cannot be written as ONNX",
-                    why=f"there is no ONNX node for {type(node.op).__name__}",
-                    hint="compile the network with --quantize int8 instead",
+                    why=f"no ONNX node does the same as {type(node.op).__name__}",
+                    hint="compile the network with --quantize instead of exporting it",
                 )
             write(writer, node)
     for name, value in zip(graph.output_names, graph.outputs, strict=True):
         writer.nodes.append(helper.make_node("Identity", [writer.stored(value)], [name], name=name))
     proto = helper.make_graph(writer.nodes, graph.name, inputs, outputs, writer.initializers)
     opset = [helper.make_opsetid("", writer.opset)]
-    model = helper.make_model(proto, opset_imports=opset, ir_version=_IR_VERSION)
+    version = helper.find_min_ir_version_for(opset)
+    model = helper.make_model(proto, opset_imports=opset, ir_version=version)
     model.producer_name, model.producer_version = "glowmcu", glowmcu.__version__
     onnx.checker.check_model(model, full_check=True)
     return model
