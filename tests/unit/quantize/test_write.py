@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from test_precision import INT16
 from test_quantize import network, samples, through_passes, weights
 
 from glowmcu.core import dtypes
@@ -32,7 +35,6 @@ from glowmcu.ops.reduce import Reduce
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
 from glowmcu.ops.transpose import Transpose
-from glowmcu.options import Io
 from glowmcu.quantize import Settings, quantize
 from glowmcu.quantize.write import save_onnx, to_onnx
 
@@ -77,11 +79,20 @@ def stored(graph: Graph, sample: dict[str, Array]) -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("io", ["int8", "float"])
+MIXED = Settings(edges=dtypes.I16, keep_int16=("*conv2d", "*add", "first"), keep_float=("*max",))
+SETTINGS = [Settings(), Settings(io="float"), INT16, replace(INT16, io="float"), MIXED]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=["int8", "float", "int16", "int16f", "mixed"])
 @pytest.mark.parametrize("make", [network, image, sequence])
-def test_other_runtimes_compute_the_same(make: type, io: Io, tmp_path: Path) -> None:
+def test_other_runtimes_compute_the_same(make: type, settings: Settings, tmp_path: Path) -> None:
     graph = through_passes(make())
-    after = through_passes(quantize(graph, samples(graph), Settings(io=io)))
+    names = {name for node in graph.nodes() for name in node.names}
+    kept = {
+        field: tuple(p for p in getattr(settings, field) if fnmatch.filter(names, p))
+        for field in ("keep_int16", "keep_float")
+    }
+    after = through_passes(quantize(graph, samples(graph), replace(settings, **kept)))
     save_onnx(after, tmp_path / "q.onnx")
     again = through_passes(load(tmp_path / "q.onnx", {}).graph)
     options = onnxruntime.SessionOptions()
@@ -92,7 +103,7 @@ def test_other_runtimes_compute_the_same(make: type, io: Io, tmp_path: Path) -> 
         ours, back = evaluate(after, feed), evaluate(again, feed)
         for name, theirs in zip(after.output_names, session.run(None, feed), strict=True):
             np.testing.assert_array_equal(ours[name], back[name])
-            if io == "int8":
+            if settings.io == "int8":
                 assert np.abs(ours[name].astype(int) - theirs).max() <= 1
             else:
                 np.testing.assert_allclose(ours[name], theirs, atol=0.02 * np.ptp(theirs) + 1e-6)
