@@ -97,7 +97,7 @@ def _elementwise(writer: Writer, node: Node) -> None:
     writer.need(_NEEDS.get(op.fn, 0))
     label = writer.label(y, layout)
     real = _function(writer, node, operands, f"{label}.real")
-    writer.result(y, writer.clamped(op, real, label), layout)
+    writer.result(y, writer.clamped(node, real, label), layout)
 
 
 def _function(writer: Writer, node: Node, operands: Sequence[str], label: str) -> str:

@@ -52,7 +52,7 @@ def _window(writer: Writer, node: Node, kind: str, **attributes: Any) -> None:
         pads=op.pads,
         **attributes,
     )
-    writer.result(y, writer.clamped(op, real, label), "first")
+    writer.result(y, writer.clamped(node, real, label), "first")
 
 
 def _conv(writer: Writer, node: Node) -> None:
@@ -91,7 +91,7 @@ def _conv_transpose(writer: Writer, node: Node) -> None:
         output_padding=op.output_padding,
         group=op.groups,
     )
-    writer.result(y, writer.clamped(op, real, label), "first")
+    writer.result(y, writer.clamped(node, real, label), "first")
 
 
 def _pool(writer: Writer, node: Node) -> None:
@@ -107,7 +107,7 @@ def _pool(writer: Writer, node: Node) -> None:
 
 
 def _dense(writer: Writer, node: Node) -> None:
-    op, y = node.op, node.output
+    y = node.output
     x, weights, *rest = operands_of(node)
     operands = [writer.real(x), writer.real(weights)]
     if x.type.rank == 2:
@@ -118,7 +118,7 @@ def _dense(writer: Writer, node: Node) -> None:
         real = writer.emit("MatMul", [operands[0], turned], f"{y.name}.product")
         if rest:
             real = writer.emit("Add", [real, writer.real(rest[0])], f"{y.name}.real")
-    writer.result(y, writer.clamped(op, real, y.name))
+    writer.result(y, writer.clamped(node, real, y.name))
 
 
 def _taken_to(writer: Writer, node: Node, operands: list[str]) -> list[str]:

@@ -164,15 +164,16 @@ class Writer:
         label = self.label(value, layout)
         self.define(value, self.emit("QuantizeLinear", operands, label, **axis), layout)
 
-    def clamped(self, op: Any, real: str, label: str) -> str:
+    def clamped(self, node: Node, real: str, label: str) -> str:
         """Return a tensor with the activation that an operator has taken in."""
-        clamp = getattr(op, "clamp", None)
+        clamp = getattr(node.op, "clamp", None)
         if clamp is None:
             return real
         low, high = clamp
         if (low, high) == (0.0, np.inf):
             return self.emit("Relu", [real], f"{label}.relu")
-        limits = ["" if np.isinf(v) else self.number(v, "limit") for v in clamp]
+        dtype = node.types[0].real().dtype.numpy
+        limits = ["" if np.isinf(v) else self.constant(np.array(v, dtype), "limit") for v in clamp]
         return self.emit("Clip", [real, *limits], f"{label}.clip")
 
 

@@ -25,7 +25,8 @@ WITHOUT = {"BitCast", "Bounded", "NonzeroPlaces", "Sample", "Suppress", "UniqueR
 MEANINGS = {"AsQuant", "Dequantize", "Quantize", "StayReal"}
 REFUSED = (
     rf"no ONNX node does the same as (?:{'|'.join(sorted(WITHOUT))})\n"
-    "|a cumulative product|the function shift_(?:left|right)|makes no int32|over no axis"
+    "|a convolution of integers|a cumulative product|the function shift_(?:left|right)"
+    "|makes no int32|over no axis"
 )
 
 
