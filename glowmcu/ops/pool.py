@@ -12,9 +12,10 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import DoesNotFitError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.ops._requantize import is_requantizable, requantized
+from glowmcu.ops._linear import is_stored, narrowed, of_one_type
+from glowmcu.ops._requantize import requantized
 from glowmcu.ops._window import Pads, Pair, Window, taps
-from glowmcu.ops.base import Example, Op, f32, i8
+from glowmcu.ops.base import Example, Op, f32, i8, i16
 from glowmcu.ops.lut import emit_lut
 from glowmcu.ops.pool2d import (
     AveragePoolF32,
@@ -68,9 +69,7 @@ class Pool2D(Op):
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
         (x,), (y,) = inputs, outputs
-        if x.dtype != dtypes.I8 or y.dtype != dtypes.I8 or not is_requantizable(x, y):
-            return False
-        return self.kind == "max" or (x.quant.axis is None and y.quant.axis is None)
+        return is_stored(x) and is_stored(y)
 
     def lower(self, b: Builder, x: Buffer) -> Buffer:
         y = b.result()
@@ -97,7 +96,7 @@ class Pool2D(Op):
         y = b.result()
         if x.type.dtype == dtypes.U8:
             return self._lower_unsigned(b, x, geometry)
-        if x.type.quant == y.type.quant:
+        if x.type == y.type.with_shape(x.type.shape):
             b.emit(MaxPool(y=y, x=x, **geometry))
             return y
         found = b.activation(x.type.with_shape(y.type.shape))
@@ -119,7 +118,8 @@ class Pool2D(Op):
         self, b: Builder, x: Buffer, window: Window, geometry: dict[str, int]
     ) -> None:
         """Emit the integer average: one multiplier for each number of taps that can occur."""
-        y = b.result()
+        one = of_one_type(b, x, b.result())
+        x, y = one.x, one.y
         assert x.type.quant and y.type.quant
         found = counts(window, self._counted())
         low, high = int(found.min()), int(found.max())
@@ -127,7 +127,7 @@ class Pool2D(Op):
         scale = x.type.quant.scale[0] / y.type.quant.scale[0]
         pairs = [multiplier_of(scale / n) for n in divisors]
         shift = max(s for _, s in pairs)
-        if (255 * high) << shift >= 1 << 31:
+        if ((1 << x.type.dtype.bits) * high) << shift >= 1 << 31:
             raise DoesNotFitError(f"the sum of '{b.name}' could pass 2^31")
         multiplier = np.asarray([m >> (shift - s) for m, s in pairs], np.int64) & ~1
         b.emit(
@@ -140,10 +140,11 @@ class Pool2D(Op):
                 fill=x.type.quant.zero_point[0],
                 shift=shift,
                 zero_point=y.type.quant.zero_point[0],
-                low=-128,
-                high=127,
+                low=b.result().type.dtype.low,
+                high=b.result().type.dtype.high,
             )
         )
+        narrowed(b, b.result(), y)
 
     examples = (
         Example((f32(1, 6, 5, 3),), {"kind": "max", "kernel": (2, 2), "strides": (2, 2)}),
@@ -203,6 +204,24 @@ class Pool2D(Op):
             },
             output=i8(1, 3, 3, 2, scale=0.03),
             tolerance=1,
+        ),
+        *(
+            Example(
+                (x,),
+                {"kind": kind, "kernel": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)},
+                output=y,
+                tolerance=1,
+            )
+            for kind in ("max", "average")
+            for x, y in (
+                (i16(1, 6, 5, 3), i16(1, 3, 3, 3)),
+                (i16(1, 6, 5, 3, zero_point=-70), i16(1, 3, 3, 3, scale=1.5e-4)),
+                (i8(1, 6, 5, 3), i16(1, 3, 3, 3)),
+                (i16(1, 6, 5, 3), i8(1, 3, 3, 3)),
+            )
+        ),
+        Example(
+            (i16(1, 25, 5, 7),), {"kind": "average", "kernel": (25, 5)}, output=i16(1, 1, 1, 7)
         ),
     )
 

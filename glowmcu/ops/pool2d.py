@@ -11,6 +11,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import requantize
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops._linear import for_type
 from glowmcu.ops._mve import MVE
 from glowmcu.ops._overlap import within_rows
 from glowmcu.ops._pool_dsp import AVERAGE_DSP, MAXIMUM_DSP, accepts_bytes
@@ -99,6 +100,10 @@ class MaxPool(WindowInstruction):
             row=RowKernel("gm_max_pool_s8_mve_rows", overlap=_row_overlap),
         ),
         *(replace(k, in_place=_in_place) for k in MAXIMUM_DSP),
+        *for_type(
+            dtypes.I16,
+            Kernel("gm_max_pool_s16", core=True, scratch=_row_pointers, in_place=_in_place),
+        ),
         Kernel(
             "gm_max_pool_s8",
             accepts=accepts_bytes,
@@ -118,7 +123,7 @@ class MaxPool(WindowInstruction):
     )
 
     def reference(self, x: Array) -> Array:
-        lowest = -np.inf if x.dtype.kind == "f" else -128
+        lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
         found = [v for _, _, v in taps(x, self.window, lowest)]
         y: Array = np.maximum.reduce(found)
         return y
@@ -233,14 +238,21 @@ class AveragePoolS8(AveragePool):
     high: int
 
     kernels = (
-        *(replace(k, in_place=_in_place) for k in AVERAGE_DSP),
-        Kernel(
-            "gm_average_pool_s8",
-            core=True,
-            scratch=_row_pointers,
-            in_place=_in_place,
-            row=RowKernel("gm_average_pool_s8_rows", overlap=_row_overlap),
-            scan=RowKernel("gm_average_pool_s8_scan", scratch=_sums),
+        *for_type(
+            dtypes.I8,
+            *(replace(k, in_place=_in_place) for k in AVERAGE_DSP),
+            Kernel(
+                "gm_average_pool_s8",
+                core=True,
+                scratch=_row_pointers,
+                in_place=_in_place,
+                row=RowKernel("gm_average_pool_s8_rows", overlap=_row_overlap),
+                scan=RowKernel("gm_average_pool_s8_scan", scratch=_sums),
+            ),
+        ),
+        *for_type(
+            dtypes.I16,
+            Kernel("gm_average_pool_s16", core=True, scratch=_row_pointers, in_place=_in_place),
         ),
     )
 

@@ -12,9 +12,9 @@ from glowmcu.core.fixedpoint import multiplier_of
 from glowmcu.core.types import Array, TensorType, dequantize, quantize
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
+from glowmcu.ops._linear import is_stored
 from glowmcu.ops._program import Input, Step, Temp
-from glowmcu.ops.base import Example, Op, f32, i8
-from glowmcu.ops.binary_s8 import is_i8
+from glowmcu.ops.base import Example, Op, f32, i8, i16
 from glowmcu.ops.elementwise import emit_map
 from glowmcu.ops.lut import emit_lut, every_value
 from glowmcu.ops.reduction import NUMPY, Reduction, Scaling, reduce_array
@@ -57,11 +57,11 @@ class Reduce(Op):
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
         x, y = inputs[0], outputs[0]
-        if not is_i8(x):
+        if not is_stored(x):
             return False
         if self.gives_index:
             return y.quant is None
-        if not is_i8(y):
+        if not is_stored(y):
             return False
         if self.kind in ("sum", "mean"):
             return self._sum_constants(x, y) is not None
@@ -75,7 +75,7 @@ class Reduce(Op):
         if scale >= 2.0**14:
             return None
         multiplier, shift = multiplier_of(scale)
-        return (multiplier, shift) if (count * 256) << shift < 1 << 31 else None
+        return (multiplier, shift) if (count << x.dtype.bits) << shift < 1 << 31 else None
 
     def _count(self, x: TensorType) -> int:
         return max(1, math.prod(x.shape[a] for a in self.axes))
@@ -88,11 +88,11 @@ class Reduce(Op):
             self._loop(b, y, x, self.kind)
         elif self.kind in ("sum", "mean"):
             self._lower_sum(b, y, x)
-        elif x.type.quant == y.type.quant:
+        elif (x.type.quant, x.type.dtype) == (y.type.quant, y.type.dtype):
             self._loop(b, y, x, self.kind)
         else:
             assert y.type.quant is not None
-            extreme = b.activation(TensorType(dtypes.I8, y.type.shape, x.type.quant))
+            extreme = b.activation(x.type.with_shape(y.type.shape))
             self._loop(b, extreme, x, self.kind)
             table = quantize(
                 dequantize(every_value(extreme.type.dtype), x.type.quant),
@@ -176,5 +176,16 @@ class Reduce(Op):
         ),
         Example((i8(3, 9),), {"kind": "max", "axes": (0,)}, (), i8(1, 9)),
         Example((i8(3, 9),), {"kind": "min", "axes": (1,)}, (), i8(3, 1, scale=0.06)),
+        *(
+            Example((x,), {"kind": kind, "axes": (1,)}, (), y, tolerance=1)
+            for kind in ("mean", "sum", "max", "min")
+            for x, y in (
+                (i16(3, 9), i16(3, 1, scale=4e-4)),
+                (i16(3, 9, zero_point=20), i16(3, 1, scale=1e-4, zero_point=-9)),
+                (i16(3, 9), i8(3, 1)),
+                (i8(3, 9), i16(3, 1)),
+            )
+        ),
+        Example((i16(3, 9),), {"kind": "argmax", "axes": (1,)}, (), TensorType(dtypes.I64, (3, 1))),
         Example((i8(3, 9),), {"kind": "argmax", "axes": (1,)}, (), TensorType(dtypes.I64, (3, 1))),
     )

@@ -75,7 +75,7 @@ def _index_of_extreme(x: Array, axis: int, lowest: bool, last: bool) -> Array:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a sum of int8 becomes an int8: requantize(offset + sum)."""
+    """How a sum of stored integers becomes one: requantize(offset + sum)."""
 
     offset: int
     multiplier: int
@@ -87,7 +87,7 @@ class Reduction(Instruction):
     """y = combination of x along axes; see ops.reduce for the kinds.
 
     select_last  of equal extremes the last one
-    scaling      of a sum of int8 that becomes int8
+    scaling      of a sum of stored integers (int8 or int16) that becomes one
     """
 
     y: Out
@@ -104,7 +104,8 @@ class Reduction(Instruction):
         if s is None:
             return reduce_array(self.kind, self.axes, self.select_last, x)
         acc = x.astype(np.int64).sum(axis=self.axes, keepdims=True) + s.offset
-        return requantize(acc, s.multiplier, s.shift, s.zero_point, -128, 127, average=True)
+        low, high = self.y.type.dtype.low, self.y.type.dtype.high
+        return requantize(acc, s.multiplier, s.shift, s.zero_point, low, high, average=True)
 
 
 _LETTERS = "ijklmn"
@@ -140,14 +141,14 @@ def _index(terms: list[tuple[str, int]]) -> str:
     return " + ".join(n if s == 1 else f"{n} * {s}" for n, s in terms) or "0"
 
 
-def _scaled(s: Scaling) -> dict[str, Any]:
-    arguments = f"acc, {s.multiplier}, {s.shift}, {s.zero_point}, -128, 127"
+def _scaled(s: Scaling, y: DType) -> dict[str, Any]:
+    arguments = f"acc, {s.multiplier}, {s.shift}, {s.zero_point}, {y.low}, {y.high}"
     return {
         "includes": ['"gm_requant.h"'],
         "type": "int32_t",
         "first": c_literal(s.offset, dtypes.I32),
         "step": "acc + v",
-        "result": f"gm_requant_average_s8({arguments})",
+        "result": f"({y.c})gm_requant_average({arguments})",
     }
 
 
@@ -158,7 +159,7 @@ def _view(i: Reduction) -> Mapping[str, Any]:
 def _body(i: Reduction) -> dict[str, Any]:
     dtype = i.x.type.dtype
     if i.scaling:
-        return _scaled(i.scaling)
+        return _scaled(i.scaling, i.y.type.dtype)
     if i.kind.startswith("arg"):
         sign = "<" if i.kind == "argmin" else ">"
         better = f"v {sign}{'=' if i.select_last else ''} acc"

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Average over windows, int8, NHWC: y = requantize(sum (x - fill)), the multiplier divides by the
- * number of taps. */
+ * number of taps.
+ * Its functions serve int16 as well: `size` is the bytes of an element of x and y. */
 #ifndef GM_AVERAGE_POOL_S8_H
 #define GM_AVERAGE_POOL_S8_H
 
 #include "gm_requant.h"
+#include "gm_stored.h"
 #include "gm_window.h"
 
 #ifdef __cplusplus
@@ -39,8 +41,8 @@ typedef struct {
 } gm_average_pool_s8_t;
 
 /* How many taps of a window lie in [low, high). */
-GM_INLINE int32_t gm_average_pool_s8_counted(int32_t first, int32_t kernel, int32_t dilation,
-                                             int32_t low, int32_t high)
+GM_INLINE int32_t gm_average_pool_counted(int32_t first, int32_t kernel, int32_t dilation,
+                                          int32_t low, int32_t high)
 {
     return gm_window_to(first, kernel, dilation, high) -
            gm_window_from(first, kernel, dilation, low);
@@ -48,9 +50,9 @@ GM_INLINE int32_t gm_average_pool_s8_counted(int32_t first, int32_t kernel, int3
 
 /* One row of the output from kernel_height rows of the input; NULL is a row of padding, and
  * rows_counted of them count. */
-GM_INLINE void gm_average_pool_s8_row(const gm_average_pool_s8_t *p, int8_t *y,
-                                      const void *const *rows, int32_t rows_counted,
-                                      const int32_t *GM_RESTRICT multiplier)
+GM_INLINE void gm_average_pool_row(const gm_average_pool_s8_t *p, int32_t size, void *y,
+                                   const void *const *rows, int32_t rows_counted,
+                                   const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t step = p->dilation_width * p->channels;
     int32_t rows_inside = 0;
@@ -62,32 +64,35 @@ GM_INLINE void gm_average_pool_s8_row(const gm_average_pool_s8_t *p, int8_t *y,
         const int32_t from = gm_window_from(first, p->kernel_width, p->dilation_width, 0);
         const int32_t to = gm_window_to(first, p->kernel_width, p->dilation_width, p->width);
         const int32_t count =
-            rows_counted * gm_average_pool_s8_counted(first, p->kernel_width, p->dilation_width,
-                                                      -p->count_left, p->width + p->count_right);
+            rows_counted * gm_average_pool_counted(first, p->kernel_width, p->dilation_width,
+                                                   -p->count_left, p->width + p->count_right);
         const int32_t m = multiplier[p->multipliers == 1 ? 0 : count - 1];
         for (int32_t c = 0; c < p->channels; c++) {
             const int32_t at = first * p->channels + c;
             int32_t acc = -p->fill * rows_inside * (to - from);
             for (int32_t i = 0; i < p->kernel_height; i++) {
-                const int8_t *row = (const int8_t *)rows[i];
+                const void *row = rows[i];
                 if (row) {
                     for (int32_t j = from; j < to; j++) {
-                        acc += row[at + j * step];
+                        acc += gm_get(row, at + j * step, size);
                     }
                 }
             }
-            *y++ = gm_requant_average_s8(acc, m, p->shift, p->zero_point, p->low, p->high);
+            gm_put(y, c, size,
+                   gm_requant_average(acc, m, p->shift, p->zero_point, p->low, p->high));
         }
+        y = gm_to(y, p->channels, size);
     }
 }
 
 /* multiplier: one for each number of counted taps from 1, or a single one where that number is
  * always the same. y may be x where each output is written after the last read of what lies there.
  * scratch: kernel_height pointers where the window is taller than GM_WINDOW_ROWS, else NULL. */
-GM_INLINE void gm_average_pool_s8_core(const gm_average_pool_s8_t *p, int8_t *y, const int8_t *x,
-                                       const int32_t *GM_RESTRICT multiplier,
-                                       void *GM_RESTRICT scratch)
+GM_INLINE void gm_average_pool_stored(const gm_average_pool_s8_t *p, int32_t size, void *y,
+                                      const void *x, const int32_t *GM_RESTRICT multiplier,
+                                      void *GM_RESTRICT scratch)
 {
+    const int32_t row = p->width * p->channels * size;
     const void *few[GM_WINDOW_ROWS];
     const void **rows = p->kernel_height > GM_WINDOW_ROWS ? (const void **)scratch : few;
     for (int32_t n = 0; n < p->batch; n++) {
@@ -96,16 +101,23 @@ GM_INLINE void gm_average_pool_s8_core(const gm_average_pool_s8_t *p, int8_t *y,
             for (int32_t i = 0; i < p->kernel_height; i++) {
                 const int32_t iy = first + i * p->dilation_height;
                 const int inside = iy >= 0 && iy < p->height;
-                rows[i] = inside ? x + iy * p->width * p->channels : NULL;
+                rows[i] = inside ? gm_from(x, iy, row) : NULL;
             }
             const int32_t counted =
-                gm_average_pool_s8_counted(first, p->kernel_height, p->dilation_height,
-                                           -p->count_top, p->height + p->count_bottom);
-            gm_average_pool_s8_row(p, y, rows, counted, multiplier);
-            y += p->out_width * p->channels;
+                gm_average_pool_counted(first, p->kernel_height, p->dilation_height, -p->count_top,
+                                        p->height + p->count_bottom);
+            gm_average_pool_row(p, size, y, rows, counted, multiplier);
+            y = gm_to(y, p->out_width * p->channels, size);
         }
-        x += p->height * p->width * p->channels;
+        x = gm_from(x, p->height, row);
     }
+}
+
+GM_INLINE void gm_average_pool_s8_core(const gm_average_pool_s8_t *p, int8_t *y, const int8_t *x,
+                                       const int32_t *GM_RESTRICT multiplier,
+                                       void *GM_RESTRICT scratch)
+{
+    gm_average_pool_stored(p, 1, y, x, multiplier, scratch);
 }
 
 void gm_average_pool_s8(const gm_average_pool_s8_t *p, int8_t *y, const int8_t *x,

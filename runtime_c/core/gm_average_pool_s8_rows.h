@@ -17,9 +17,9 @@ GM_INLINE void gm_average_pool_s8_rows_core(const gm_average_pool_s8_t *p, int8_
                                             const int32_t *GM_RESTRICT multiplier)
 {
     const int32_t first = oy * p->stride_height - p->pad_top;
-    const int32_t counted = gm_average_pool_s8_counted(first, p->kernel_height, p->dilation_height,
-                                                       -p->count_top, p->height + p->count_bottom);
-    gm_average_pool_s8_row(p, y, rows, counted, multiplier);
+    const int32_t counted = gm_average_pool_counted(first, p->kernel_height, p->dilation_height,
+                                                    -p->count_top, p->height + p->count_bottom);
+    gm_average_pool_row(p, 1, y, rows, counted, multiplier);
 }
 
 void gm_average_pool_s8_rows(const gm_average_pool_s8_t *p, int8_t *y, int32_t oy,

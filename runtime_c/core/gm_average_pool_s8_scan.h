@@ -20,15 +20,15 @@ GM_INLINE void gm_average_pool_s8_scan_core(const gm_average_pool_s8_t *p, int8_
 {
     const int32_t n = p->channels;
     const int32_t rows_counted =
-        gm_average_pool_s8_counted(0, p->kernel_height, 1, 0, p->height + p->count_bottom);
+        gm_average_pool_counted(0, p->kernel_height, 1, 0, p->height + p->count_bottom);
     int32_t *acc = (int32_t *)sums;
     for (int32_t ox = 0; ox < p->out_width; ox++) {
         const int32_t first = ox * p->stride_width - p->pad_left;
         const int32_t from = gm_window_from(first, p->kernel_width, p->dilation_width, 0);
         const int32_t to = gm_window_to(first, p->kernel_width, p->dilation_width, p->width);
         const int32_t count =
-            rows_counted * gm_average_pool_s8_counted(first, p->kernel_width, p->dilation_width,
-                                                      -p->count_left, p->width + p->count_right);
+            rows_counted * gm_average_pool_counted(first, p->kernel_width, p->dilation_width,
+                                                   -p->count_left, p->width + p->count_right);
         const int32_t m = multiplier[p->multipliers == 1 ? 0 : count - 1];
         for (int32_t c = 0; c < n; c++) {
             int32_t sum = (iy == 0 ? 0 : acc[c]) - p->fill * (to - from);

@@ -15,7 +15,7 @@ GM_INLINE void gm_max_pool_s8_rows_core(const gm_max_pool_s8_t *p, int8_t *y, in
                                         const void *const *rows)
 {
     (void)oy;
-    gm_max_pool_s8_row(p, y, rows);
+    gm_max_pool_row(p, 1, y, rows);
 }
 
 void gm_max_pool_s8_rows(const gm_max_pool_s8_t *p, int8_t *y, int32_t oy, const void *const *rows);
