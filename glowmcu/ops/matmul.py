@@ -11,13 +11,12 @@ from glowmcu.core import dtypes
 from glowmcu.core.dtypes import DType
 from glowmcu.core.fixedpoint import multiplier_of, requantize
 from glowmcu.core.types import Array, TensorType
-from glowmcu.errors import DoesNotFitError
 from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
-from glowmcu.ops._linear import require_real
-from glowmcu.ops.base import Example, Op, f32, f64, i8, onnx_op
+from glowmcu.ops._linear import for_type, is_stored, narrowed, require_real, wide_result, widened
+from glowmcu.ops.base import Example, Op, f32, f64, i8, i16, onnx_op
 from glowmcu.ops.contract import COMPUTED, emit_product
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.map import collapse
@@ -52,16 +51,17 @@ class MatMul(Op):
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
         tensors = (*inputs, *outputs)
-        if any(t is None or t.quant is None or t.quant.axis is not None for t in tensors):
+        if not all(map(is_stored, tensors)):
             return False
-        small = 255 * 255 * inputs[0].shape[-1] < 1 << 31
-        return small and all(t.dtype == dtypes.I8 for t in tensors)
+        return _scaling(tensors, inputs[0].shape[-1]) is not None
 
     def lower(self, b: Builder, a: Buffer, c: Buffer) -> Buffer:
         y = b.result()
         if y.type.dtype in COMPUTED:
             emit_product(b, y, a, c)
             return y
+        if a.type.quant is not None and dtypes.I16 in (a.type.dtype, c.type.dtype, y.type.dtype):
+            a, c = widened(b, a), widened(b, c)
         batch = y.type.shape[:-2]
         rows, inner, cols = a.type.shape[-2], a.type.shape[-1], c.type.shape[-1]
         sizes, steps = collapse(batch, [a.type.shape[:-2], c.type.shape[:-2]])
@@ -87,7 +87,7 @@ class MatMul(Op):
         if a.type.quant is None:
             b.emit(MatMulF32(y=y, a=a, b=c, **shape))
         else:
-            _emit_s8(b, y, a, c, shape)
+            _emit_stored(b, y, a, c, shape)
         return y
 
     examples = (
@@ -107,6 +107,15 @@ class MatMul(Op):
         ),
         Example((i8(2, 3, 7), i8(2, 7, 5, zero_point=4)), output=i8(2, 3, 5), tolerance=1),
         Example((i8(1, 9), i8(9, 1)), output=i8(1, 1, scale=0.02), tolerance=1),
+        *(
+            Example((a, c), output=y, tolerance=1)
+            for a, c, y in (
+                (i16(2, 3, 7), i16(2, 7, 5, scale=2e-4), i16(2, 3, 5, scale=9e-4)),
+                (i16(3, 7, zero_point=5), i16(7, 5, zero_point=-9), i16(3, 5, zero_point=3)),
+                (i8(3, 7), i16(7, 4), i16(3, 4, scale=9e-4)),
+                (i16(3, 7), i8(7, 4), i8(3, 4)),
+            )
+        ),
     )
 
 
@@ -122,28 +131,45 @@ def _expanded(b: Builder, x: Buffer, batch: tuple[int, ...]) -> Buffer:
     return y
 
 
-def _emit_s8(b: Builder, y: Buffer, a: Buffer, c: Buffer, shape: dict[str, int]) -> None:
+def _scaling(types: tuple[TensorType, ...], inner: int) -> tuple[int, int] | None:
+    """Return (multiplier, shift) of a product of stored a, b -> y; None where sums are too large.
+
+    With int16, sums have 64 bits; they are shifted right where they could pass 2^31.
+    """
+    a, c, y = types
+    assert a.quant and c.quant and y.quant
+    scale = a.quant.scale[0] * c.quant.scale[0] / y.quant.scale[0]
+    bits = max(t.dtype.bits for t in types)
+    bound = inner << 2 * bits
+    right = max(0, bound.bit_length() - 31 + 1) if bits == 16 else 0
+    if scale * 2.0**right >= 2.0**14:
+        return None
+    multiplier, left = multiplier_of(scale * 2.0**right)
+    fits = left == 0 if right else bound << left < 1 << 31
+    return (multiplier, left - right) if fits else None
+
+
+def _emit_stored(b: Builder, y: Buffer, a: Buffer, c: Buffer, shape: dict[str, int]) -> None:
     assert a.type.quant and c.type.quant and y.type.quant
-    scale = a.type.quant.scale[0] * c.type.quant.scale[0] / y.type.quant.scale[0]
-    multiplier, shift = multiplier_of(scale)
-    bound = 255 * 255 * shape["inner"] << shift
-    if bound >= 1 << 31:
-        raise DoesNotFitError(f"the accumulator of '{b.name}' could reach {bound}, beyond 2^31")
+    found = _scaling((a.type, c.type, y.type), shape["inner"])
+    assert found is not None
+    result = y if a.type.dtype is dtypes.I8 else wide_result(b, y)
     b.emit(
         MatMulS8(
-            y=y,
+            y=result,
             a=a,
             b=c,
             **shape,
             a_zero=a.type.quant.zero_point[0],
             b_zero=c.type.quant.zero_point[0],
-            multiplier=multiplier,
-            shift=shift,
+            multiplier=found[0],
+            shift=found[1],
             zero_point=y.type.quant.zero_point[0],
             low=y.type.dtype.low,
             high=y.type.dtype.high,
         )
     )
+    narrowed(b, y, result)
 
 
 class _Product(Instruction):
@@ -192,7 +218,7 @@ class MatMulF32(_Product):
 
 
 class MatMulS8(_Product):
-    """y = requantize(sum (a - a_zero) * (b - b_zero))."""
+    """y = requantize(sum (a - a_zero) * (b - b_zero)), int8 or int16."""
 
     y: Out
     a: In
@@ -205,13 +231,16 @@ class MatMulS8(_Product):
     low: int
     high: int
 
-    kernels = (Kernel("gm_matmul_s8", core=True),)
+    kernels = (
+        *for_type(dtypes.I8, Kernel("gm_matmul_s8", core=True)),
+        *for_type(dtypes.I16, Kernel("gm_matmul_s16", core=True)),
+    )
 
     def reference(self, a: Array, b: Array) -> Array:
         left, right = a.astype(np.float64) - self.a_zero, b.astype(np.float64) - self.b_zero
         acc = self.product(left, right).astype(np.int64)
         y = requantize(acc, self.multiplier, self.shift, self.zero_point, self.low, self.high)
-        return y.astype(np.int8)
+        return y.astype(self.y.type.dtype.numpy)
 
 
 @onnx_op("MatMul")
