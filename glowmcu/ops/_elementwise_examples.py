@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from glowmcu.core import dtypes
-from glowmcu.core.types import TensorType
+from glowmcu.core.types import Quant, TensorType
 from glowmcu.ops._functions import FUNCTIONS
 from glowmcu.ops.base import Example, f32, i8, i16
 
@@ -57,6 +57,8 @@ def _s8_example(fn: str, x: tuple[int, ...], z: tuple[int, ...]) -> Example:
     return Example(types, {"fn": fn}, output=i8(*y, scale=0.07, zero_point=-11), tolerance=1)
 
 
+_U16 = TensorType(dtypes.U16, (3, 5), Quant.per_tensor(1e-4))
+
 EXAMPLES = (
     *(_example(fn) for fn in FUNCTIONS if not fn.startswith(("cast_", "quantize_", "clamp"))),
     Example((f32(2, 3, 4), f32(3, 1)), {"fn": "add", "clamp": (0.0, math.inf)}),
@@ -85,6 +87,8 @@ EXAMPLES = (
         output=i16(3, 7, scale=2e-4),
         tolerance=1,
     ),
+    Example((i16(3, 5, zero_point=-32768),), {"fn": "identity"}, (), _U16, low=0.0, high=6.0),
+    Example((_U16,), {"fn": "identity"}, (), i16(3, 5, zero_point=-32768), low=0.0, high=6.0),
     Example((i16(3, 5), i16(3, 5)), {"fn": "max"}, output=i16(3, 5)),
     Example((i8(3, 5), i8(3, 5)), {"fn": "max"}, output=i8(3, 5)),
     Example((i8(3, 5), i8(5)), {"fn": "min"}, output=i8(3, 5)),

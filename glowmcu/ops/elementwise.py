@@ -67,6 +67,8 @@ class Elementwise(Op):
         (y,) = outputs
         if any(t is None or not _per_tensor(t) for t in (*inputs, y)):
             return False
+        if self.fn == "identity" and is_other_sign(inputs[0], y):
+            return True
         return _fits_table(inputs, y) or self._fits_two(inputs, y)
 
     def _fits_two(self, inputs: Any, y: TensorType) -> bool:
@@ -86,6 +88,9 @@ class Elementwise(Op):
         if y.type.quant is None and all(t.quant is None for t in types):
             args = tuple(operand(x, i) for i, x in enumerate(inputs))
             emit_map(b, y, inputs, self.program(_computed_in(self.fn, types), args))
+            return y
+        if self.fn == "identity" and is_other_sign(inputs[0].type, y.type):
+            emit_other_sign(b, y, inputs[0])
             return y
         table = self._table(inputs, y.type)
         if table is not None:
@@ -145,6 +150,21 @@ class Elementwise(Op):
         emit_map(b, y, inputs, program)
 
     examples = EXAMPLES
+
+
+def is_other_sign(x: TensorType, y: TensorType) -> bool:
+    """Tell whether y means the same as x, its integers lying half the range of 16 bits away."""
+    if {x.dtype, y.dtype} != {dtypes.I16, dtypes.U16} or x.quant is None or y.quant is None:
+        return False
+    away = y.quant.zero_point[0] - x.quant.zero_point[0] == y.dtype.low - x.dtype.low
+    return _per_tensor(x, y) and away and x.quant.scale == y.quant.scale
+
+
+def emit_other_sign(b: Builder, y: Buffer, x: Buffer) -> None:
+    """Emit y = x with the top bit turned."""
+    turned = Step("bitwise_xor", (Temp(0), Literal(-(1 << 15), dtypes.I16)))
+    steps = [Step("cast_i16", (Input(0),)), turned, Step("cast_u16", (Temp(1),))]
+    emit_map(b, y, (x,), tuple(steps if y.type.dtype is dtypes.U16 else steps[:2]))
 
 
 def _per_tensor(*types: TensorType) -> bool:

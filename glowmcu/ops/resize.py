@@ -12,9 +12,10 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.ops._linear import for_type, is_stored, narrowed, of_one_type
 from glowmcu.ops._requantize import is_requantizable, requantized
 from glowmcu.ops._resize_taps import Axis
-from glowmcu.ops.base import Example, Op, f32, i8
+from glowmcu.ops.base import Example, Op, f32, i8, i16
 from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
 from glowmcu.targets.kernel import Kernel
 
@@ -48,9 +49,7 @@ class Resize2D(Op):
         x, y = inputs[0], outputs[0]
         if self.mode == "nearest":
             return is_requantizable(x, y)
-        return all(
-            t.dtype == dtypes.I8 and t.quant is not None and t.quant.axis is None for t in (x, y)
-        )
+        return is_stored(x) and is_stored(y) and x.quant.scale[0] / y.quant.scale[0] < 2.0**12
 
     def lower(self, b: Builder, x: Buffer) -> Buffer:
         y = b.result()
@@ -62,7 +61,7 @@ class Resize2D(Op):
             rows, cols = self.height.linear(), self.width.linear()
             b.emit(ResizeLinearF32(y=y, x=x, **_tables(b, rows, cols), **self._sizes(x)))
         else:
-            self._lower_linear_s8(b, y, x)
+            self._lower_linear_stored(b, y, x)
         return y
 
     def _sizes(self, x: Buffer) -> dict[str, Any]:
@@ -99,18 +98,21 @@ class Resize2D(Op):
             )
         )
 
-    def _lower_linear_s8(self, b: Builder, y: Buffer, x: Buffer) -> None:
+    def _lower_linear_stored(self, b: Builder, y: Buffer, x: Buffer) -> None:
+        one = of_one_type(b, x, y)
+        x = one.x
         assert x.type.quant
         assert y.type.quant
+        unit, dtype = (1 << 16, np.int32) if x.type.dtype is dtypes.I16 else (1 << 10, np.int16)
         rows, cols = (
-            (index, np.rint(weight * 1024).astype(np.int16))
+            (index, np.rint(weight * unit).astype(dtype))
             for index, weight in (self.height.linear(), self.width.linear())
         )
         scale = x.type.quant.scale[0] / y.type.quant.scale[0]
-        multiplier, _ = multiplier_of(scale / 2.0**20)
+        multiplier, _ = multiplier_of(scale / 2.0 ** (14 if unit == 1 << 16 else 20))
         b.emit(
             ResizeLinearS8(
-                y=y,
+                y=one.y,
                 x=x,
                 **_tables(b, rows, cols),
                 **self._sizes(x),
@@ -119,6 +121,7 @@ class Resize2D(Op):
                 zero_point=y.type.quant.zero_point[0],
             )
         )
+        narrowed(b, y, one.y)
 
     examples = (
         Example((f32(1, 3, 4, 2),), {"height": Axis(3, 6, 2.0), "width": Axis(4, 8, 2.0)}),
@@ -139,6 +142,21 @@ class Resize2D(Op):
             {"height": Axis(5, 9, 1.8), "width": Axis(4, 7, 1.75), "mode": "linear"},
             output=i8(2, 9, 7, 3, scale=0.04, zero_point=11),
             tolerance=1,
+        ),
+        *(
+            Example(
+                (x,),
+                {"height": Axis(5, 9, 1.8), "width": Axis(4, 7, 1.75), "mode": mode},
+                output=y,
+                tolerance=1,
+            )
+            for mode in ("linear", "nearest")
+            for x, y in (
+                (i16(2, 5, 4, 3, zero_point=7), i16(2, 9, 7, 3)),
+                (i16(2, 5, 4, 3), i16(2, 9, 7, 3, scale=5e-5)),
+                (i8(2, 5, 4, 3), i16(2, 9, 7, 3)),
+                (i16(2, 5, 4, 3), i8(2, 9, 7, 3)),
+            )
         ),
     )
 
@@ -220,7 +238,7 @@ class ResizeLinearF32(Instruction):
 
 
 class ResizeLinearS8(Instruction):
-    """As ResizeLinearF32 with weights in 1024ths; the sum in 2^20ths is requantized."""
+    """As ResizeLinearF32, requantized: int8 with weights in 1024ths, int16 in 65536ths."""
 
     y: Out
     x: In
@@ -238,7 +256,10 @@ class ResizeLinearS8(Instruction):
     multiplier: int
     zero_point: int
 
-    kernels = (Kernel("gm_resize_linear_s8", core=True),)
+    kernels = (
+        *for_type(dtypes.I8, Kernel("gm_resize_linear_s8", core=True)),
+        *for_type(dtypes.I16, Kernel("gm_resize_linear_s16", core=True)),
+    )
 
     @property
     def macs(self) -> int:
@@ -246,5 +267,8 @@ class ResizeLinearS8(Instruction):
 
     def reference(self, x: Array, rows: Array, down: Array, cols: Array, right: Array) -> Array:
         image = x.reshape(self.batch, self.height, self.width, self.channels).astype(np.int64)
-        acc = bilinear(image, rows, down, cols, right, one=1024) - (self.x_zero_point << 20)
-        return requantize(acc, self.multiplier, 0, self.zero_point, -128, 127)
+        unit, shift = (1 << 16, -18) if self.x.type.dtype is dtypes.I16 else (1 << 10, 0)
+        down, right = down.astype(np.int64), right.astype(np.int64)
+        acc = bilinear(image, rows, down, cols, right, one=unit) - self.x_zero_point * unit * unit
+        low, high = self.y.type.dtype.low, self.y.type.dtype.high
+        return requantize(acc, self.multiplier, shift, self.zero_point, low, high)

@@ -25,6 +25,8 @@ from glowmcu.passes.match import Uses, bounds, made_by, make, single
 from glowmcu.passes.permute import inverse
 from glowmcu.passes.weights import WEIGHT_RULES
 
+_SIGNED = {dtypes.U8: dtypes.I8, dtypes.U16: dtypes.I16}
+"""Unsigned types and those that their integers are computed with in."""
 _MOVEMENT = (Transpose, Reshape, Slice, Broadcast, Gather, Pad, Concat)
 
 
@@ -34,7 +36,8 @@ def gather_quantization(graph: Graph) -> Graph:
 
 
 def make_signed(graph: Graph) -> Graph:
-    """Store uint8 activations as int8, zero points lowered by 128; make weights symmetric."""
+    """Store uint8 activations as int8, uint16 as int16, zero points lowered by half the range;
+    make weights symmetric."""
     return rewrite(graph, (*SIGNED_RULES, *WEIGHT_RULES, *CANONICAL_RULES))
 
 
@@ -68,7 +71,7 @@ def dequantize_below_movement(node: Node, uses: Uses) -> Value | None:
         source = made.inputs[0] if made else None
         if source is None or not _is_per_tensor(source.type.quant):
             return None
-        if source.type.dtype == dtypes.U8:  # becomes int8 first
+        if source.type.dtype in _SIGNED:  # becomes signed first
             return None
         stored.append(source)
     first = stored[0].type
@@ -106,7 +109,7 @@ def quantize_above_movement(node: Node, uses: Uses) -> Value | None:
     """Quantizing before data movement gives the same and moves a quarter of the bytes."""
     if not isinstance(node.op, Quantize) or not _is_per_tensor(node.op.quant):
         return None
-    if node.op.dtype == dtypes.U8:  # becomes int8 first
+    if node.op.dtype in _SIGNED:  # becomes signed first
         return None
     y = node.output
     source = node.inputs[0]
@@ -237,15 +240,16 @@ def _quantized_inputs(graph: Graph) -> Graph:
 
 
 def _signed(type_: TensorType) -> TensorType:
-    """Return the int8 type whose stored integers are those of a uint8 type less 128."""
+    """Return the signed type whose stored integers are those of an unsigned one less its middle."""
     assert type_.quant is not None
-    zero = tuple(z - 128 for z in type_.quant.zero_point)
-    return TensorType(dtypes.I8, type_.shape, replace(type_.quant, zero_point=zero))
+    signed = _SIGNED[type_.dtype]
+    zero = tuple(z + signed.low for z in type_.quant.zero_point)
+    return TensorType(signed, type_.shape, replace(type_.quant, zero_point=zero))
 
 
 def unsigned_quantize(node: Node, uses: Uses) -> Value | None:
-    """Quantize to uint8 by way of int8, which the next Dequantize can read."""
-    if not isinstance(node.op, Quantize) or node.types[0].dtype != dtypes.U8:
+    """Quantize to uint8 by way of int8, which the next Dequantize can read; uint16 likewise."""
+    if not isinstance(node.op, Quantize) or node.types[0].dtype not in _SIGNED:
         return None
     x, y = node.inputs[0], node.output
     made = made_by(x, Dequantize)
@@ -254,7 +258,7 @@ def unsigned_quantize(node: Node, uses: Uses) -> Value | None:
         return None
     assert signed.quant is not None
     small = make(
-        Quantize(dtypes.I8, signed.quant),
+        Quantize(signed.dtype, signed.quant),
         x,
         like=y,
         origin=node.origin,
@@ -268,15 +272,15 @@ def unsigned_quantize(node: Node, uses: Uses) -> Value | None:
 
 
 def unsigned_dequantize(node: Node, uses: Uses) -> Value | None:
-    """Dequantize from uint8: before data movement; constants and graph inputs become int8."""
+    """Dequantize unsigned: before data movement; constants and graph inputs become signed."""
     if not isinstance(node.op, Dequantize) or node.inputs[0] is None:
         return None
     x, y = node.inputs[0], node.output
-    if x.type.dtype != dtypes.U8 or x.type.quant is None:
+    if x.type.dtype not in _SIGNED or x.type.quant is None:
         return None
     signed = _signed(x.type)
     if x.data is not None:
-        data = (x.data.astype(np.int16) - 128).astype(np.int8)
+        data = (x.data.astype(np.int32) + signed.dtype.low).astype(signed.dtype.numpy)
         small = constant(x.name, data, signed)
     elif x.producer is not None and moves_data(x.producer) and _is_per_tensor(x.type.quant):
         before = [v for v in _sources(x.producer) if v is not None]
@@ -302,7 +306,7 @@ def unsigned_dequantize(node: Node, uses: Uses) -> Value | None:
 
 
 def same_reals(node: Node, uses: Uses) -> Value | None:
-    """Dequantize(Quantize to uint8(Dequantize(int8))) with one meaning is the first Dequantize."""
+    """Dequantize(Quantize to unsigned(Dequantize(signed))) of one meaning is the first one."""
     if not isinstance(node.op, Dequantize):
         return None
     quantizing = made_by(node.inputs[0], Quantize)
@@ -310,7 +314,8 @@ def same_reals(node: Node, uses: Uses) -> Value | None:
     if quantizing is None or first is None or first.inputs[0] is None:
         return None
     stored = first.inputs[0]
-    if quantizing.types[0].dtype != dtypes.U8 or stored.type != _signed(quantizing.types[0]):
+    unsigned = quantizing.types[0]
+    if unsigned.dtype not in _SIGNED or stored.type != _signed(unsigned):
         return None
     return first.output
 
