@@ -15,7 +15,8 @@ from rich.table import Table
 from glowmcu.core.types import Array
 from glowmcu.errors import OptionError
 from glowmcu.frontend.functions import has_body
-from glowmcu.frontend.signature import schema_of
+from glowmcu.frontend.signature import ONNX_NAMES, schema_of
+from glowmcu.frontend.unsupported import reason_of
 from glowmcu.graph import printer as graph_printer
 from glowmcu.graph.graph import Graph
 from glowmcu.instr import printer as function_printer
@@ -81,8 +82,12 @@ def operator_rows(name: str | None) -> Rows:
     known = {key: " ".join((m.__doc__ or "").split()) for key, m in makers.items()}
     known |= {("", op): text for op, text in NAMES.items()}
     if name is not None and not any(op == name for _, op in known):
-        if not has_body(schema_of(name, _NEWEST, "")):
-            raise OptionError(f"the operator '{name}' is not supported")
+        schema = schema_of(name, _NEWEST, "")
+        if not has_body(schema):
+            reason = reason_of(name, "", None, schema)
+            raise OptionError(
+                f"the operator '{name}' is not supported", why=reason.why, hint=reason.hint
+            )
         known["", name] = "Expanded into other operators, as ONNX defines it."
     body = []
     for (domain, op), lines in sorted(known.items()):
@@ -103,13 +108,30 @@ def _schema_rows(domain: str, op: str) -> list[tuple[str, str]]:
         return []
     rows = [("  as of opset", str(schema.since_version))]
     for what, formals in (("input", schema.inputs), ("output", schema.outputs)):
-        rows += [(f"  {what} {f.name}", ", ".join(sorted(_plain(f.types)))) for f in formals]
+        rows += [(f"  {what} {f.name}", types_text(set(f.types))) for f in formals]
     rows += [(f"  attribute {n}", _default(a)) for n, a in sorted(schema.attributes.items())]
     return rows
 
 
-def _plain(types: set[str]) -> set[str]:
-    return {t.removeprefix("tensor(").removesuffix(")") for t in types}
+_INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_GROUPS = (
+    ("float16, bfloat16, float, double", {"float16", "bfloat16", "float", "double"}),
+    ("integers of 8 to 64 bits", _INTEGERS),
+    ("integers of 2 and 4 bits", {"int2", "int4", "uint2", "uint4"}),
+    ("float8", {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}),
+)
+
+
+def types_text(types: set[str]) -> str:
+    """Return the element types that C code has of ONNX's types, whole families by one name."""
+    tensors = {t[7:-1] for t in types if t.startswith("tensor(")}
+    left = tensors & set(ONNX_NAMES.values())
+    words = []
+    for text, group in _GROUPS:
+        if group <= left:
+            words.append(text)
+            left -= group
+    return ", ".join([*words, *sorted(left)]) or "no tensors of numbers"
 
 
 def _default(attribute: Any) -> str:

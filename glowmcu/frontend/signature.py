@@ -18,7 +18,7 @@ from glowmcu.graph.graph import Value
 HARMLESS = frozenset({"consumed_inputs", "momentum", "ratio", "seed"})
 """Attributes that mean nothing at inference."""
 
-_ONNX_NAMES: dict[DType, str] = {
+ONNX_NAMES: dict[DType, str] = {
     dtypes.F16: "float16",
     dtypes.BF16: "bfloat16",
     dtypes.F32: "float",
@@ -115,7 +115,7 @@ def _wrong_input(schema: OpSchema, inputs: tuple[Value | None, ...]) -> str | No
                 return f"input {number} ({formal.name}) is missing"
             continue
         dtype = value.type.dtype
-        if f"tensor({_ONNX_NAMES[dtype]})" not in set(formal.types):
+        if f"tensor({ONNX_NAMES[dtype]})" not in set(formal.types):
             return f"input {number} ({formal.name}) cannot be {dtype} in this opset"
         if not formal.is_homogeneous:
             continue

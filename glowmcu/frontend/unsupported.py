@@ -11,7 +11,7 @@ from typing import Any
 from onnx.defs import OpSchema
 
 from glowmcu.errors import Problem
-from glowmcu.ops.base import IMPORTERS
+from glowmcu.ops.base import IMPORTERS, INNER
 from glowmcu.ops.onnx_node import OnnxNode
 
 
@@ -71,22 +71,37 @@ _OPERATORS = {
 
 def unsupported(seen: OnnxNode, schema: OpSchema | None) -> Problem:
     """Say that an operator has no importer and no definition, why, and what to try."""
-    domain = seen.domain or "ai.onnx"
-    kind, own = kind_of(schema), _OPERATORS.get(seen.op_type)
-    if schema is None:
-        return seen.problem("the operator is not supported", why=_unknown(seen), hint=_near(seen))
+    kind = kind_of(schema)
+    what = "the operator is not supported"
     if kind:
         plural = {"optional": "optional values"}.get(kind, f"{kind}s")
-        reason = KINDS[kind]
-        return seen.problem(
-            f"{plural} are not supported, as they are not tensors of numbers",
-            why=reason.why,
-            hint=reason.hint,
+        what = f"{plural} are not supported, as they are not tensors of numbers"
+    reason = reason_of(seen.op_type, seen.domain, seen.opset, schema)
+    return seen.problem(what, why=reason.why, hint=reason.hint)
+
+
+def reason_of(op_type: str, domain: str, opset: int | None, schema: OpSchema | None) -> Reason:
+    """Return why an operator is not supported and what to try.
+
+    opset  None: any
+    """
+    version = "" if opset is None else f"opset {opset}"
+    near = _near(op_type)
+    if schema is None and domain:
+        why = f"domain {domain} is not part of ONNX and the model brings no function for it"
+        return Reason(why, near)
+    if schema is None:
+        return Reason(
+            f"{version} of ONNX has no operator of that name"
+            if version
+            else "ONNX has no operator of that name",
+            near,
         )
-    why = own.why if own else f"domain {domain}, opset {seen.opset}, has it, but glowmcu does not"
-    return seen.problem(
-        "the operator is not supported", why=why, hint=own.hint if own else _near(seen)
-    )
+    kind = kind_of(schema)
+    if kind:
+        return KINDS[kind]
+    where = ", ".join(p for p in (f"domain {domain or 'ai.onnx'}", version) if p)
+    return _OPERATORS.get(op_type, Reason(f"{where}, has it, but glowmcu does not", near))
 
 
 def kind_of(schema: OpSchema | None) -> str:
@@ -100,17 +115,11 @@ def kind_of(schema: OpSchema | None) -> str:
     return ""
 
 
-def _unknown(seen: OnnxNode) -> str:
-    if seen.domain:
-        return f"domain {seen.domain} is not part of ONNX and the model brings no function for it"
-    return f"opset {seen.opset} of ONNX has no operator of that name"
-
-
-def _near(seen: OnnxNode) -> str:
-    domains = sorted(d for d, name in IMPORTERS if name == seen.op_type)
+def _near(op_type: str) -> str:
+    domains = sorted(d for d, name in IMPORTERS if name == op_type)
     if domains:
         return f"it is known in domain '{domains[0] or 'ai.onnx'}'"
-    close = _close(seen.op_type)
+    close = _close(op_type)
     if close:
         return f"close to it are {', '.join(close)}"
     return "write it as a function of the model, or as a plugin (docs/plugins.md)"
@@ -118,7 +127,9 @@ def _near(seen: OnnxNode) -> str:
 
 @cache
 def _close(op_type: str) -> tuple[str, ...]:
-    return tuple(difflib.get_close_matches(op_type, sorted({n for _, n in IMPORTERS}), 3))
+    names = sorted({n for domain, n in IMPORTERS if domain != INNER})
+    alike = difflib.get_close_matches(op_type, names, 3)
+    return tuple(alike or [n for n in names if len(n) > 3 and op_type.startswith(n)])
 
 
 def grouped(problems: Sequence[Problem]) -> list[Problem]:
