@@ -12,6 +12,7 @@ from glowmcu.passes.fuse import fuse_activations, fuse_pad
 from glowmcu.passes.integer import fuse_integer, islands
 from glowmcu.passes.layout import sink_transposes
 from glowmcu.passes.linear import fold_scales, matmul_to_dense
+from glowmcu.passes.loops import simplify_loops
 from glowmcu.passes.qdq import gather_quantization, make_signed
 
 GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
@@ -20,6 +21,7 @@ GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
         fold_constants,
         remove_identities,
         merge_duplicates,
+        simplify_loops,
         recognize_functions,
         matmul_to_dense,
         sink_transposes,

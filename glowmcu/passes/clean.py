@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from glowmcu.core import dtypes
 from glowmcu.core.passes import record
 from glowmcu.graph.graph import Graph, Node, Value
 from glowmcu.graph.rewrite import Rule, rewrite, substitute
 from glowmcu.ops.broadcast import Broadcast
 from glowmcu.ops.cast import Cast
 from glowmcu.ops.concat import Concat
+from glowmcu.ops.gather import Gather, GatherElements, GatherND
 from glowmcu.ops.pad import Pad
 from glowmcu.ops.pool import Pool2D
 from glowmcu.ops.quant import AsQuant
@@ -115,6 +117,20 @@ def _held(x: Value) -> tuple[float, float]:
     return low, high
 
 
+def index_as_it_is(node: Node, uses: Uses) -> Value | None:
+    """Indices need not be widened to be read."""
+    if not isinstance(node.op, (Gather, GatherElements, GatherND)):
+        return None
+    x, index = node.inputs
+    cast = made_by(index, Cast)
+    narrow = None if cast is None else cast.inputs[0]
+    if narrow is None or index is None or narrow.type.dtype is not dtypes.I32:
+        return None
+    if index.type.dtype is not dtypes.I64:
+        return None
+    return make(node.op, x, narrow, like=node.output, origin=node.origin, type_=node.types[0])
+
+
 def reshape_of_reshape(node: Node, uses: Uses) -> Value | None:
     """Of two reshapes in a row only the last one counts."""
     first = made_by(node.inputs[0], Reshape) if isinstance(node.op, Reshape) else None
@@ -175,6 +191,7 @@ IDENTITY_RULES: tuple[Rule, ...] = (
     same_type,
     neutral_operand,
     clip_of_nothing,
+    index_as_it_is,
     reshape_of_reshape,
     concat_of_concat,
     transpose_of_transpose,

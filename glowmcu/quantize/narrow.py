@@ -19,8 +19,10 @@ def single_precision(graph: Graph) -> Graph:
 
 
 def _in_float32(node: Node, _uses: Uses) -> Value | None:
+    if not isinstance(node.op, (Conv2D, Dense, MatMul)):
+        return None
     y = node.output
-    if not isinstance(node.op, (Conv2D, Dense, MatMul)) or y.type.dtype is not dtypes.F64:
+    if y.type.dtype is not dtypes.F64:
         return None
     inputs = [
         v and make(Cast(dtypes.F32), v, like=v, origin=(), name=f"{v.name}.f32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from glowmcu.core.types import dequantize, quantize
 from glowmcu.driver import Compilation, compile_network
 from glowmcu.errors import UnsupportedError
 from glowmcu.graph.evaluate import evaluate as evaluate_graph
@@ -18,8 +20,12 @@ from glowmcu.instr.evaluate import evaluate
 from glowmcu.instr.loop import loop_spans
 from glowmcu.memory.lifetime import dead_ranges
 from glowmcu.options import Options
+from glowmcu.targets.board import board
 from glowmcu.verify.extent import cropped
 from glowmcu.verify.host import HostLibrary
+from glowmcu.verify.levels import verify_compilation
+from glowmcu.verify.profile import profile_on_board
+from glowmcu.verify.sanitize import run_sanitized
 
 Array = np.ndarray[Any, Any]
 Feeds = dict[str, Array]
@@ -293,3 +299,108 @@ def test_scan_in_batches() -> None:
         right = ReferenceEvaluator(single).run(None, {n: a[sample] for n, a in feeds.items()})
         for name, array in zip("pq", right, strict=True):
             np.testing.assert_allclose(found[name][sample], array, rtol=1e-5, atol=1e-6)
+
+
+def recurrent(steps: int, outputs: str = "hl") -> onnx.ModelProto:
+    """Return an LSTM that an exporter wrote as a Scan of simple operators, as a recurrence has."""
+    random = np.random.default_rng(4)
+    proto = model(
+        f"(float[{steps}, 1, 8] x) => (float[1, 4] hl, float[{steps}, 1, 4] ys) "
+        "<float[1, 4] zero = {0, 0, 0, 0}> { hl, cl, ys = Scan<num_scan_inputs = 1, body = b "
+        "(float[1, 4] h0, float[1, 4] c0, float[1, 8] e) => (float[1, 4] h1, float[1, 4] c1, "
+        "float[1, 4] y) { xw = MatMul(e, W) hr = MatMul(h0, R) s = Add(xw, hr) g = Add(s, B) "
+        "gi, go, gf, gc = Split<axis = 1>(g) i = Sigmoid(gi) o = Sigmoid(go) f = Sigmoid(gf) "
+        "k = Tanh(gc) fc = Mul(f, c0) ik = Mul(i, k) c1 = Add(fc, ik) t = Tanh(c1) h1 = Mul(o, t) "
+        "y = Identity(h1) }>(zero, zero, x) }"
+    )
+    for name, shape in (("W", (8, 16)), ("R", (4, 16)), ("B", (16,))):
+        data = random.normal(size=shape).astype(np.float32) * 0.4
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(data, name))
+    wanted = [o for o in proto.graph.output if o.name in outputs.split()]
+    del proto.graph.output[:]
+    proto.graph.output.extend(wanted)
+    return proto
+
+
+def sequences(count: int, steps: int) -> Array:
+    return np.random.default_rng(6).normal(size=(count, steps, 1, 8)).astype(np.float32)
+
+
+@pytest.mark.cc
+def test_five_hundred_steps_are_little_code() -> None:
+    proto = recurrent(500)
+    start = time.perf_counter()
+    compilation = both(proto, x=sequences(1, 500)[0])
+    assert time.perf_counter() - start < 30  # with ONNX Runtime, gcc and both levels of numpy
+    report = compilation.unit.report
+    assert compilation.unit.files["looped.c"].count("\n") < 250
+    assert report["code_bytes_estimate"] < 8000
+    assert report["macs"] == 500 * (8 * 16 + 4 * 16)
+    # the sequence, and nothing that grows with it: what is not read is not stacked
+    assert compilation.plan.size < 500 * 8 * 4 + 1000
+
+
+def test_costs_count_iterations() -> None:
+    layers = compiled(recurrent(100)).unit.report["layers"]
+    dense = [layer for layer in layers if layer["op"] == "DenseF32"]
+    assert [layer["turns"] for layer in dense] == [100, 100]
+    assert sum(layer["macs"] for layer in dense) == 100 * (8 * 16 + 4 * 16)
+
+
+@pytest.mark.cc
+def test_levels_agree_layer_by_layer() -> None:
+    compilation = compiled(recurrent(70, "hl ys"), self_test=True)
+    found = verify_compilation(compilation, {"x": sequences(2, 70)})
+    assert all(c.passed for c in found)
+    assert any("DenseF32" in name for c in found for name in c.layers)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["swap and change", "outer values in each turn"])
+def test_loops_are_clean_under_sanitizers(name: str) -> None:
+    feeds = {"x": X, "y": Y}
+    compilation = compiled(loop(BODIES[name]))
+    (found,) = run_sanitized(compilation.unit, [feeds])
+    right = HostLibrary(compilation.unit).run(feeds)
+    assert all(np.array_equal(found[n], right[n]) for n in right)
+
+
+def test_a_network_with_a_loop_can_be_quantized_around_it() -> None:
+    proto = recurrent(70)
+    random = np.random.default_rng(9)
+    for name, shape in (("V", (4, 16)), ("U", (16, 4))):
+        data = random.normal(size=shape).astype(np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(data, name))
+    for node in onnx.parser.parse_graph(
+        "g (float[1, 4] hl) => (float[1, 4] z) { v = MatMul(hl, V) r = Relu(v) z = MatMul(r, U) }"
+    ).node:
+        proto.graph.node.append(node)
+    del proto.graph.output[:]
+    proto.graph.output.append(
+        onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, [1, 4])
+    )
+    samples = {"x": sequences(8, 70)}
+    options = Options(name="looped", quantize="int8")
+    compilation = compile_network(proto, options, samples)
+    names = [type(i).__name__ for i in compilation.function.instructions]
+    assert "LoopHead" in names and names.count("DenseS8") == 2
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    x = samples["x"][0]
+    (right,) = session.run(None, {"x": x})
+    (given,) = compilation.function.inputs
+    stored = x if given.type.quant is None else quantize(x, given.type.quant, given.type.dtype)
+    found = on_planned_arena(compilation, {"x": stored})["z"]
+    (output,) = compilation.function.outputs
+    real = dequantize(found, output.type.quant) if output.type.quant else found
+    np.testing.assert_allclose(real, right, atol=0.1 * float(np.abs(right).max()))
+
+
+@pytest.mark.qemu
+@pytest.mark.usefixtures("qemu")
+def test_loops_on_a_board() -> None:
+    compilation = compiled(recurrent(70, "hl ys"), target="cortex-m4")
+    found = verify_compilation(compilation, {"x": sequences(2, 70)}, board="mps2-an386")
+    assert all(c.passed for c in found)
+    run = profile_on_board(compilation.unit, board("mps2-an386"), {"x": sequences(1, 70)[0]})
+    counts = {layer.op: layer.instructions for layer in run.layers}
+    assert counts["DenseF32"] > 70 * (8 * 16 + 4 * 16) / 4

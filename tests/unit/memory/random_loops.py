@@ -1,4 +1,4 @@
-"""Random functions with loops: carried values that swap and pass through, inner loops, early ends."""
+"""Random functions with loops: carried values that swap or stay, inner loops, early ends."""
 
 from __future__ import annotations
 

@@ -71,3 +71,72 @@ def test_passes_make_random_loops_smaller_on_the_whole() -> None:
         copies -= len(function.instructions)
     assert after < 0.85 * before
     assert copies > 300
+
+
+def value(name: str, size: int = 8) -> Buffer:
+    return Buffer(name, u8(size), "activation")
+
+
+def counting(**changes: Buffer) -> tuple[Function, dict[str, Buffer]]:
+    """Return a loop that reads `kept` from outside, carries `state`, and writes `local` last."""
+    x = Buffer("x", u8(8), "input")
+    b = {name: value(name) for name in ("kept", "state", "inner", "local")}
+    b |= {"number": Buffer("number", TensorType(dtypes.I32, ()), "activation"), "x": x} | changes
+    loop = Loop("loop", 3)
+    inside: list[Instruction] = [
+        LoopHead(y=b["number"], name="head"),
+        Twist(y=b["inner"], x=b["kept"], name="first"),
+        Bump(x=b["state"], by=b["inner"], name="carry"),
+        Reverse(y=b["local"], x=b["kept"], name="last"),
+    ]
+    instructions = (
+        Twist(y=b["kept"], x=x, name="outer"),
+        Copy(y=b["state"], x=x, name="init"),
+        *(replace(i, loop=loop) for i in inside),  # type: ignore[type-var]
+        Twist(y=value("y"), x=b["state"], name="after"),
+    )
+    y = instructions[-1].outputs()[0]
+    return Function("counting", (x,), (y,), ("y",), instructions), b
+
+
+def test_what_a_loop_shares_with_the_outside_lives_through_it() -> None:
+    function, b = counting()
+    spans = lifetimes(function)
+    assert spans[b["kept"]] == (0, 5)
+    assert spans[b["state"]] == (1, 6)
+    assert spans[b["inner"]] == (3, 4)
+    assert spans[b["local"]] == (5, 5)
+    layout = plan(function)
+    check(function, layout)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("inner", "kept"), ("local", "kept"), ("local", "state"), ("number", "state")],
+)
+def test_the_check_refuses_what_the_next_turn_would_miss(one: str, other: str) -> None:
+    function, b = counting()
+    layout = plan(function)
+    offsets = {**layout.offsets, b[one]: layout.offsets[b[other]]}
+    with pytest.raises(IllFormedError, match="both in use|does not allow|was overwritten by"):
+        check(function, replace(layout, offsets=offsets))
+
+
+def test_results_of_a_loop_that_makes_no_turn_are_not_read() -> None:
+    function, b = counting()
+    after = replace(function.instructions[-1], x=b["local"])  # type: ignore[call-arg]
+    changed = replace(function, instructions=(*function.instructions[:-1], after))
+    with pytest.raises(IllFormedError, match="reads local before it is written"):
+        verify(changed)
+
+
+@pytest.mark.parametrize(("drop", "message"), [(2, "has no head"), (None, "is interrupted")])
+def test_loops_are_whole(drop: int | None, message: str) -> None:
+    function, _ = counting()
+    instructions = list(function.instructions)
+    if drop is None:
+        instructions[3] = replace(instructions[3], loop=None)  # type: ignore[type-var]
+    else:
+        del instructions[drop]
+    with pytest.raises(IllFormedError, match=message):
+        verify(replace(function, instructions=tuple(instructions)))
