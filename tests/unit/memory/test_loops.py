@@ -118,7 +118,7 @@ def test_the_check_refuses_what_the_next_turn_would_miss(one: str, other: str) -
     function, b = counting()
     layout = plan(function)
     offsets = {**layout.offsets, b[one]: layout.offsets[b[other]]}
-    with pytest.raises(IllFormedError, match="both in use|does not allow|was overwritten by"):
+    with pytest.raises(IllFormedError, match=r"both in use|does not allow|was overwritten by"):
         check(function, replace(layout, offsets=offsets))
 
 
