@@ -99,7 +99,7 @@ void layer_begin(int32_t layer)
 
 void layer_end(int32_t layer)
 {
-    cycles[layer] = counter() - start;
+    cycles[layer] += counter() - start;
 }
 
 int main(void)
