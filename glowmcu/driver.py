@@ -10,40 +10,31 @@ from typing import Any
 import onnx
 
 from glowmcu import frontend, quantize
-from glowmcu.core.passes import Pass, PassRecord, Runner, Stopped, Trace, as_pass
+from glowmcu.core.passes import PassRecord, Runner, Trace
 from glowmcu.core.types import Array
 from glowmcu.emit.emitter import emit
 from glowmcu.emit.golden import Golden
 from glowmcu.emit.names import check_model_name, model_name
 from glowmcu.emit.unit import CodeUnit, ModelInfo
-from glowmcu.errors import DoesNotFitError, OptionError, Problem
+from glowmcu.errors import OptionError
 from glowmcu.frontend.labels import labels_beside, load_labels
 from glowmcu.frontend.samples import Samples, load_samples
+from glowmcu.generate import Progress, function_passes, generate
 from glowmcu.graph import printer as graph_printer
 from glowmcu.graph.graph import Graph
 from glowmcu.graph.verify import verify as verify_graph
-from glowmcu.instr import printer as function_printer
 from glowmcu.instr.function import Function
-from glowmcu.instr.verify import verify as verify_function
 from glowmcu.lowering.lower import lower
-from glowmcu.lowering.outside import leave_tensors_outside
 from glowmcu.lowering.schedule import schedule
-from glowmcu.lowering.select import select_kernels
-from glowmcu.lowering.stack import stack_maps
 from glowmcu.lowering.states import check_states, match_states, streamed
-from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
-from glowmcu.memory.guard import conditions_first, guard_choices
-from glowmcu.memory.limit import ram_problems
-from glowmcu.memory.plan import MemoryPlan, plan
+from glowmcu.memory.plan import MemoryPlan
 from glowmcu.options import Options
 from glowmcu.passes import GRAPH_PASSES, islands
 from glowmcu.quantize import Quantized
-from glowmcu.targets.target import Target, target
+from glowmcu.targets.target import Target
 from glowmcu.verify.host import this_machine
 from glowmcu.verify.self_test import golden
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,7 @@ class Compilation:
     lowered    the function before kernels were chosen for the target
     quantized  what quantization did, where the model was float
     records    what the passes over the function did
+    options    those in force: a limit of flash may ask for leaner ones than were given
     """
 
     source: onnx.ModelProto
@@ -81,7 +73,7 @@ class Compilation:
         here = this_machine()
         if frozenset().union(*used) <= here.capabilities:
             return self
-        return self._again(target=here.name, ram_limit=None, flash_limit=None)
+        return self._again(target=here.name, ram_limit=None, flash_limit=None, kernels={})
 
     def limited(self, ram_limit: int) -> Compilation:
         """Return this compilation in an arena of at most so many bytes."""
@@ -89,9 +81,14 @@ class Compilation:
 
     def _again(self, **changes: Any) -> Compilation:
         options = replace(self.options, **changes)
-        function, layout, unit, records = generate(self.lowered, options, self.info)
+        made = generate(self.lowered, options, self.info)
         return replace(
-            self, function=function, plan=layout, unit=unit, options=options, records=records
+            self,
+            function=made.function,
+            plan=made.plan,
+            unit=made.unit,
+            options=made.options,
+            records=made.records,
         )
 
     def emitted(self, layout: MemoryPlan, golden: Golden | None = None) -> Compilation:
@@ -104,24 +101,6 @@ class Compilation:
     def with_self_test(self, calibration: Samples | None) -> Compilation:
         """Return this compilation with a self-test, on the first sample or some input."""
         return self.emitted(self.plan, golden(self, calibration))
-
-
-def function_passes(options: Options) -> tuple[Pass[Function], ...]:
-    """Return the passes from function to function that these options ask for, in order."""
-    machine = target(options.target)
-
-    def choose_kernels(function: Function) -> Function:
-        """Choose a kernel for every instruction and give it its scratch."""
-        return select_kernels(function, machine, options.optimize)
-
-    def tensors_of_the_caller(function: Function) -> Function:
-        """Leave inputs and outputs in the caller's memory."""
-        return leave_tensors_outside(function, inputs=options.input == "whole")
-
-    outside = (as_pass(tensors_of_the_caller, required=True),) if options.caller_io else ()
-    early = (as_pass(stack_maps), as_pass(conditions_first))
-    chosen = (*outside, *early, as_pass(choose_kernels, required=True))
-    return (*chosen, *memory_passes(machine, options), as_pass(guard_choices))
 
 
 def compile_network(
@@ -189,19 +168,19 @@ def compile_imported(
         quantized.record() if quantized else None,
         imported.extents,
     )
-    function, layout, unit, records = generate(lowered, options, info, trace, progress)
+    made = generate(lowered, options, info, trace, progress)
     compilation = Compilation(
         imported.model,
         imported.graph,
         graph,
         lowered,
-        function,
-        layout,
-        unit,
+        made.function,
+        made.plan,
+        made.unit,
         info,
-        options,
+        made.options,
         quantized,
-        records,
+        made.records,
     )
     if options.self_test:
         progress("running on the host for the self-test")
@@ -224,53 +203,13 @@ def _cost(graph: Graph, options: Options, run_passes: Callable[[Graph], Graph]) 
     """Return what a network costs, whatever it is allowed to."""
     unlimited = replace(options, ram_limit=None, flash_limit=None)
     _, lowered = _lowered(graph, unlimited, run_passes)
-    report = generate(lowered, unlimited, ModelInfo())[2].report
+    report = generate(lowered, unlimited, ModelInfo()).unit.report
     cycles = [layer["cycles_estimate"] for layer in report["layers"]]
     return quantize.Cost(
         report["arena_bytes"],
         report["weights_bytes"] + report["code_bytes_estimate"],
         None if None in cycles else sum(cycles),
     )
-
-
-def generate(
-    lowered: Function,
-    options: Options,
-    info: ModelInfo,
-    trace: Trace | None = None,
-    progress: Progress = lambda _stage: None,
-) -> tuple[Function, MemoryPlan, CodeUnit, tuple[PassRecord, ...]]:
-    """Choose kernels, plan memory and write the C of a lowered function.
-
-    Returns the records of the passes as well.
-    """
-    trace = trace or Trace()
-    machine = target(options.target)
-    function, records = _run_passes(lowered, options, trace)
-    progress("planning memory")
-    layout = plan(function, machine.align)
-    if options.ram_limit is not None and layout.size > options.ram_limit:
-        # kernels chosen for size need less scratch
-        smaller, more = _run_passes(lowered, replace(options, optimize="size"), trace)
-        found = plan(smaller, machine.align)
-        if found.size < layout.size:
-            function, layout, records = smaller, found, more
-    check(function, layout)
-    if trace.stop_after == "plan":
-        raise Stopped(function_printer.dump(function, layout.offsets, layout.lifetimes))
-    _check_limits(function, layout, options)
-
-    progress("writing C")
-    info = replace(info, passes=(*info.passes, *records))
-    unit = emit(function, layout, machine, options, info)
-    return function, layout, unit, records
-
-
-def _run_passes(
-    lowered: Function, options: Options, trace: Trace
-) -> tuple[Function, tuple[PassRecord, ...]]:
-    runner = Runner(verify_function, function_printer.dump, lambda f: len(f.instructions), trace)
-    return runner.run(lowered, function_passes(options)), tuple(runner.records)
 
 
 def _calibration_samples(
@@ -299,18 +238,3 @@ def _check_names(trace: Trace, options: Options) -> None:
     asked |= {trace.stop_after} if trace.stop_after else set()
     for name in sorted(asked - set(known)):
         raise OptionError(f"there is no pass '{name}'", hint=f"one of: {', '.join(known)}")
-
-
-def _check_limits(function: Function, layout: MemoryPlan, options: Options) -> None:
-    """Raise DoesNotFitError for every limit that is exceeded."""
-    problems = list(ram_problems(function, layout, options.ram_limit))
-    weights = sum(b.nbytes for b in function.buffers() if b.kind == "constant" and b.base is None)
-    if options.flash_limit is not None and weights > options.flash_limit:
-        problems.append(
-            Problem(
-                f"the weights need {weights} bytes, the limit is {options.flash_limit}",
-                hint="raise --flash-limit or quantize to int8",
-            )
-        )
-    if problems:
-        raise DoesNotFitError(problems)

@@ -9,9 +9,10 @@ from typing import Any
 import onnx
 
 from glowmcu.core.types import Array
-from glowmcu.driver import Compilation, Progress, compile_network
+from glowmcu.driver import Compilation, compile_network
 from glowmcu.errors import OptionError
 from glowmcu.frontend.samples import Samples
+from glowmcu.generate import Progress
 from glowmcu.options import Options
 from glowmcu.together import Together, compile_together
 from glowmcu.verify.execute import run_unit

@@ -30,15 +30,19 @@ class Options:
     fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
     state        input name -> output name; the network keeps the value from one call to the next,
                  and neither is passed any more
-    optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free),
-                 balanced, size (little code and scratch)
+    optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free up to
+                 flash_limit), balanced (no more flash than 1.3 times the weights and 24 KiB, where
+                 that can be), size (little code and scratch)
     specialize   which layers get their own constant-parameter copy of a kernel
     share        reuse memory of dead buffers in place and by views (off: for bisecting)
     stripe       run chains of layers row by row to save memory (off: for bisecting)
     input        rows: the caller hands the input over row by row, it is never whole in memory
     self_test    add a self-test: a sample with what every layer must make of it
     ram_limit    bytes of arena that must not be exceeded; None: no limit
-    flash_limit  bytes of weights that must not be exceeded; None: no limit
+    flash_limit  bytes of weights and code (as estimated) that must not be exceeded; the fastest
+                 kernels within it are taken. None: no limit
+    kernels      layer (name, ONNX node or tensor; * and ? as in file names) -> C function of the
+                 kernel it must take, to find a fault or to measure
     io           words with commas between: int8 or float for the inputs and outputs of a network
                  that is quantized, caller where they stay in the caller's memory
     profile      file that `glowmcu quantize --save-profile` wrote, instead of calibration data
@@ -67,6 +71,7 @@ class Options:
     self_test: bool = False
     ram_limit: int | None = None
     flash_limit: int | None = None
+    kernels: Mapping[str, str] = field(default_factory=dict)
     io: str = "int8"
     profile: str | Path | None = None
     observer: Observer = "minmax"

@@ -25,6 +25,8 @@ from glowmcu.instr.instruction import Instruction
 
 if TYPE_CHECKING:
     from glowmcu.driver import Compilation
+    from glowmcu.instr.instruction import Instruction
+    from glowmcu.targets.kernel import Kernel
     from glowmcu.verify.compare import Comparison, Difference
 
 Rows = tuple[Sequence[str], list[Sequence[str]]]
@@ -61,7 +63,7 @@ def markdown_table(rows: Rows) -> str:
 
 def pass_rows() -> Rows:
     """Every pass in order of execution, with its description."""
-    from glowmcu.driver import function_passes
+    from glowmcu.generate import function_passes
     from glowmcu.options import Options
     from glowmcu.passes import GRAPH_PASSES
 
@@ -251,15 +253,48 @@ def layers(console: Console, compilation: Compilation) -> None:
 
 
 def kernels(console: Console, compilation: Compilation) -> None:
-    """Print every choice of a kernel: what was taken, what was not and why."""
-    mode = compilation.options.optimize
-    lines = [f"{compilation.unit.name} for {compilation.target.name}, --optimize {mode}"]
-    for number, layer in enumerate(compilation.unit.report["layers"]):
-        cycles = layer["cycles_estimate"]
-        about = "" if cycles is None else f", about {cycles:,.0f} cycles"
-        lines.append(f"{number}: {layer['op']} '{layer['name']}': {layer['kernel']}{about}")
-        lines += [f"    not {symbol}: {reason}" for symbol, reason in layer["rejected"]]
+    """Print every choice of a kernel: what was taken, what was not and why, with figures."""
+    from glowmcu.instr.striped import Striped
+
+    options = compilation.options
+    limit = options.flash_limit
+    lines = [
+        f"{compilation.unit.name} for {compilation.target.name}, --optimize {options.optimize}"
+        + ("" if limit is None else f", --flash-limit {limit}")
+    ]
+    for number, instruction in enumerate(compilation.function.instructions):
+        if isinstance(instruction, Striped):
+            lines.append(f"{number}: row by row, so that less memory is needed:")
+            for place, member in enumerate(instruction.members):
+                lines += _decision(f"{number}.{place}", member.instruction, compilation)
+        else:
+            lines += _decision(str(number), instruction, compilation)
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+
+
+def _decision(number: str, instruction: Instruction, compilation: Compilation) -> Iterator[str]:
+    """Yield the kernel of one layer, then every other one and why it was not taken."""
+    from glowmcu.targets.select import verdicts
+
+    kernel = instruction.kernel
+    assert kernel is not None
+    head = f"{number}: {type(instruction).__name__} '{instruction.name}': {kernel.symbol}"
+    yield f"{head}{_figures(kernel, instruction)}"
+    options = compilation.options
+    reasons = dict(verdicts(instruction, compilation.target, options.optimize, kernel))
+    for other in instruction.kernels:
+        if other.symbol in reasons:
+            known = "" if other.accepts(instruction) else _figures(other, instruction)
+            yield f"    not {other.symbol}: {reasons[other.symbol]}{known}"
+
+
+def _figures(kernel: Kernel, instruction: Instruction) -> str:
+    """Return what a kernel says of an instruction that it accepts, in brackets."""
+    found = [f"about {kernel.cycles(instruction):,.0f} cycles"] if kernel.cycles else []
+    found += [f"{kernel.flash(instruction):,} bytes of flash"] if kernel.flash else []
+    scratch = kernel.scratch(instruction)
+    found += [f"{scratch:,} of scratch"] if scratch else []
+    return f" ({', '.join(found)})" if found else ""
 
 
 def stage_text(compilation: Compilation, stage: str) -> str:

@@ -10,9 +10,10 @@ import onnx
 
 from glowmcu import frontend
 from glowmcu.core.passes import Trace
-from glowmcu.driver import Compilation, Progress, compile_imported
+from glowmcu.driver import Compilation, compile_imported
 from glowmcu.errors import GlowmcuError, Problem
 from glowmcu.frontend.samples import Samples
+from glowmcu.generate import Progress
 from glowmcu.options import Options
 
 

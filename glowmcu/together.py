@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 import onnx
 
-from glowmcu.driver import Compilation, Progress, compile_network
+from glowmcu.driver import Compilation, compile_network
 from glowmcu.emit.names import model_name
 from glowmcu.emit.together import check_names, together
 from glowmcu.emit.unit import CodeUnit, write_files
 from glowmcu.errors import DoesNotFitError, GlowmcuError, OptionError, Problem
 from glowmcu.frontend.read import read
 from glowmcu.frontend.samples import Samples
+from glowmcu.generate import Progress
 from glowmcu.memory.limit import ram_problems
 from glowmcu.memory.plan import plan
 from glowmcu.memory.shared import SharedArena, share_arena

@@ -24,6 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("show", "demo", "model", "onnx_backend", "survey"),
     ("together",),
     ("driver",),
+    ("generate",),
     ("verify",),
     ("emit",),
     ("frontend", "quantize", "lowering", "memory"),

@@ -78,6 +78,19 @@ class State(click.ParamType[Any]):
         return state, source
 
 
+class Wish(click.ParamType[Any]):
+    """LAYER=KERNEL as a pair of names."""
+
+    name = "LAYER=KERNEL"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
+        """Parse one --kernel option."""
+        layer, _, symbol = str(value).rpartition("=")
+        if not layer or not symbol:
+            self.fail(f"'{value}' is not of the form LAYER=KERNEL", param, ctx)
+        return layer, symbol
+
+
 def model_options(function: F) -> F:
     """Add the options that every command which compiles a model takes."""
     options = [
@@ -116,7 +129,8 @@ def model_options(function: F) -> F:
             type=click.Choice(["speed", "balanced", "size"]),
             default="balanced",
             show_default=True,
-            help="What kernels are chosen for; speed spends flash, size avoids long code.",
+            help="What kernels are chosen for: speed spends flash (see --flash-limit), balanced at"
+            " most 1.3 times the weights and 24 KiB, size avoids long code.",
         ),
         click.option(
             "--specialize",
@@ -145,7 +159,17 @@ def model_options(function: F) -> F:
             "--flash-limit",
             type=click.IntRange(0),
             metavar="BYTES",
-            help="Fail when the weights are larger.",
+            help="Take the fastest kernels with which weights and code (as estimated) need no more"
+            " flash than this; fail if there are none.",
+        ),
+        click.option(
+            "--kernel",
+            "kernels",
+            type=Wish(),
+            multiple=True,
+            help="Give a layer this kernel (to find a fault, to measure); LAYER is a name, ONNX"
+            " node or tensor, or a pattern with * and ?. `inspect --explain-kernels` lists kernels."
+            " Repeatable.",
         ),
         click.option(
             "--self-test",
@@ -188,6 +212,7 @@ def make_options(values: dict[str, Any]) -> Options:
         self_test=values["self_test"],
         ram_limit=values["ram_limit"],
         flash_limit=values["flash_limit"],
+        kernels=dict(values["kernels"]),
     )
     return with_quantization(options, values)
 

@@ -6,15 +6,23 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from glowmcu import resources
+from glowmcu.emit.specialize import is_hot
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.emit.view import Code
 from glowmcu.errors import ToolMissingError, VerificationError
+from glowmcu.instr.function import Function
+from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.striped import Striped
+from glowmcu.options import Options
+from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.target import Target
 
 _BYTES_PER_CHARACTER = 0.55
@@ -29,9 +37,9 @@ _HOST_CODE, _HOST_FRAME = 1.5, 2.5
 def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
     """Return about how many bytes of code the network's own functions and kernels take.
 
-    The estimate goes by the length of the C text of each function there is, or by what a kernel
-    says of its code where that is more (macros unroll); it is meant to lie above what -Os gives, by
-    a half to three times. `measure` knows exactly.
+    The estimate goes by what a kernel says of the code rendered for a layer (macros unroll), else
+    by the length of the C text of each function there is; it is meant to lie above what -Os gives,
+    by up to three times. `measure` knows exactly.
     """
     own, general = _texts(code, runtime)
     size = _declared_beyond_text(code)
@@ -43,17 +51,62 @@ def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
 
 
 def _declared_beyond_text(code: Code) -> float:
-    """Return the bytes by which rendered kernels' own figures exceed what their text suggests."""
+    """Return the bytes by which rendered kernels' own figures differ from what texts suggest."""
     texts = {f.name: f.text for f in code.functions}
     beyond: dict[str, float] = {}
     for layer in code.layers:
         kernel, instruction = layer.kernel, layer.instruction
         if not (kernel.template and kernel.flash and kernel.pack and layer.function in texts):
             continue
-        packed = sum(p.data.nbytes for p in kernel.pack(instruction))
         text = len(_without_comments(texts[layer.function])) * _BYTES_PER_CHARACTER
-        beyond[layer.function] = max(0.0, kernel.flash(instruction) - packed - text)
+        beyond[layer.function] = _declared(kernel, instruction) - text
     return sum(beyond.values())
+
+
+def _declared(kernel: Kernel, instruction: Instruction) -> int:
+    """Return the bytes of code that a kernel says it takes for an instruction."""
+    if kernel.flash is None:
+        return 0
+    packed = kernel.pack(instruction) if kernel.pack else ()
+    return kernel.flash(instruction) - sum(p.data.nbytes for p in packed)
+
+
+def kernel_code(
+    function: Function, options: Options
+) -> Callable[[Kernel, Instruction], tuple[str, int]]:
+    """Return what identifies the code of a kernel for an instruction of a function, and its bytes.
+
+    Layers with the same code share it: rendered alike, a copy with the same constant parameters,
+    or a kernel that takes parameters.
+    """
+    total = sum(i.macs * i.turns for i in function.instructions)
+
+    def code_of(kernel: Kernel, instruction: Instruction) -> tuple[str, int]:
+        if kernel.template:
+            view = repr(kernel.view(instruction)) if kernel.view else ""
+            return f"{kernel.symbol} {view}", _declared(kernel, instruction)
+        header, source = _kernel_texts(kernel.symbol, kernel.folder)
+        if kernel.core and is_hot(
+            instruction.macs * instruction.turns, total, options.specialize, options.optimize
+        ):
+            size = len(header) * _BYTES_PER_CHARACTER_SPECIALISED
+            return f"{kernel.symbol} {instruction.attributes()}", int(size)
+        return kernel.symbol, int(len(header + source) * _BYTES_PER_CHARACTER)
+
+    return code_of
+
+
+@cache
+def _kernel_texts(symbol: str, folder: str) -> tuple[str, str]:
+    """Return header and source of a kernel, without comments."""
+    root = resources.folder("runtime_c")
+    places = (root / "core", root / "src" / folder)
+
+    def text(kind: str) -> str:
+        found = (place / f"{symbol}.{kind}" for place in places)
+        return "".join(f.read_text(encoding="utf-8") for f in found if f.is_file())
+
+    return _without_comments(text("h")), _without_comments(text("c"))
 
 
 def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:

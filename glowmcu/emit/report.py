@@ -20,7 +20,7 @@ from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
 from glowmcu.memory.draw import draw_svg
 from glowmcu.options import Options
-from glowmcu.targets.select import select
+from glowmcu.targets.select import verdicts
 from glowmcu.targets.target import Target
 
 GENERATOR = f"glowmcu {glowmcu.__version__}"
@@ -116,8 +116,7 @@ def _layer(
     instruction, kernel = layer.instruction, layer.kernel
     written = instruction.outputs()
     lifetime = plan.lifetimes.get(written[0].root) if written else None
-    choice = select(instruction, target, options.optimize)
-    chosen = choice.kernel == instruction.kernel
+    others = verdicts(instruction, target, options.optimize, instruction.kernel)
     prefix = f"layer{layer.index}_"
     return {
         "name": instruction.name,
@@ -150,7 +149,7 @@ def _layer(
         "cycles_estimate": (
             kernel.cycles(instruction) * instruction.turns if kernel.cycles else None
         ),
-        "rejected": [list(r) for r in choice.rejected] if chosen else [],
+        "rejected": [list(other) for other in others],
     }
 
 

@@ -45,17 +45,22 @@ def specialised_layers(
     for use in _uses(function):
         sets.setdefault(use.symbol, {}).setdefault(use.parameters, []).append(use)
 
-    def is_hot(uses: list[_Use]) -> bool:
-        hottest = max(use.macs for use in uses)
-        least = HOT_FOR_SPEED if optimize == "speed" else HOT
-        return mode == "all" or (optimize != "size" and hottest > least * total)
-
     chosen: set[Place] = set()
     for groups in sets.values():
-        cold = [uses for uses in groups.values() if not is_hot(uses)]
+        cold = [
+            uses
+            for uses in groups.values()
+            if not is_hot(max(use.macs for use in uses), total, mode, optimize)
+        ]
         kept = cold if len(cold) > FEW else []
         chosen.update(use.place for uses in groups.values() if uses not in kept for use in uses)
     return frozenset(chosen)
+
+
+def is_hot(macs: int, total: int, mode: Specialize, optimize: Optimize) -> bool:
+    """Tell whether a layer with so many of all MACs gets a copy by its own right."""
+    least = HOT_FOR_SPEED if optimize == "speed" else HOT
+    return mode == "all" or (mode == "hot" and optimize != "size" and macs > least * total)
 
 
 def _uses(function: Function) -> Iterator[_Use]:

@@ -10,6 +10,7 @@ from glowmcu.core.passes import record
 from glowmcu.core.types import TensorType
 from glowmcu.errors import OptionError
 from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.cost import by_products, cycles
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.striped import Feed, Member, Striped
@@ -27,8 +28,6 @@ Finish = Callable[[Function], Function]
 _LONGEST = 24
 _CYCLES_PER_STEP = 100
 _CYCLES_PER_POINTER = 20
-_CYCLES_PER_MAC = 3.1
-_CYCLES_PER_ELEMENT = 10.0
 LITTLE = 0.05
 """The part of its time that a network may lose for a smaller arena."""
 _NO_LIMIT = 1 << 40
@@ -309,7 +308,7 @@ class Stripes:
         if member.form == "row" and kernel is not None and kernel.row is not None:
             if kernel.row.cycles is not None:
                 return kernel.row.cycles(member.instruction)
-        return _by_products(member.instruction)
+        return by_products(member.instruction)
 
     def _original(self, y: Buffer) -> Instruction:
         return next(i for i in self.function.instructions if y in i.outputs())
@@ -366,17 +365,18 @@ def _pointers(member: Member) -> int:
 
 
 def stripe(
-    function: Function, machine: Target, options: Options, finish: Finish = lambda f: f
+    function: Function,
+    machine: Target,
+    options: Options,
+    offered: Offered,
+    finish: Finish = lambda f: f,
 ) -> Function:
     """Return a function parts of which run row by row.
 
     For size: the smallest arena. Balanced: the smallest one that costs little time. With a limit:
-    the fastest function that meets it. `finish` is what will be done to the function afterwards.
+    the fastest function that meets it. Kernels that are `offered` may take the place of those
+    chosen. `finish` is what will be done to the function afterwards.
     """
-
-    def offered(kernel: Kernel, instruction: Instruction) -> bool:
-        is_meant = kernel.requires <= machine.capabilities and options.optimize in kernel.modes
-        return is_meant and not kernel.accepts(instruction)
 
     if not function.instructions:
         return function
@@ -393,16 +393,3 @@ def stripe(
         if isinstance(instruction, Striped):
             record("chain of rows")
     return found
-
-
-def cycles(instruction: Instruction) -> float:
-    """Return about how long an instruction takes, as its kernel says or by its products."""
-    kernel = instruction.kernel
-    if kernel is not None and kernel.cycles is not None:
-        return kernel.cycles(instruction) * instruction.turns
-    return _by_products(instruction) * instruction.turns
-
-
-def _by_products(instruction: Instruction) -> float:
-    written = sum(b.type.numel for b in instruction.outputs())
-    return _CYCLES_PER_MAC * instruction.macs + _CYCLES_PER_ELEMENT * written

@@ -234,7 +234,7 @@ class ConvS8(WindowInstruction):
                 _RING,
                 row=RowKernel("gm_conv2d_s8_rows", overlap=_row_overlap, cycles=_row_cycles),
             ),
-            Kernel("gm_conv2d_s8_direct", core=True),
+            Kernel("gm_conv2d_s8_direct", core=True, cycles=lambda i: 12.0 * i.macs),
         ),
         *for_type(
             dtypes.I16,

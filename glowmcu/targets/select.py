@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from glowmcu.options import Optimize
@@ -19,15 +18,7 @@ class HasKernels(Protocol):
         """Kernels, the preferred one first."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The kernel chosen, and (symbol, reason) of each one tried and not taken."""
-
-    kernel: Kernel
-    rejected: tuple[tuple[str, str], ...]
-
-
-def select(instruction: HasKernels, target: Target, optimize: Optimize = "balanced") -> Choice:
+def select(instruction: HasKernels, target: Target, optimize: Optimize = "balanced") -> Kernel:
     """Return the best kernel whose capabilities and preconditions hold.
 
     A kernel is offered when the target has what it requires, `optimize` is among its modes and it
@@ -39,62 +30,76 @@ def select(instruction: HasKernels, target: Target, optimize: Optimize = "balanc
     Among the kernels of a list that need nothing, one accepts every instruction; a list where that
     does not hold is a fault of the card and raises LookupError.
     """
-    for kernel in _registered(instruction):
-        if not _reason(kernel, instruction, target, optimize):
-            return Choice(kernel, ())
-    offered: list[Kernel] = []
-    rejected: list[tuple[str, str]] = []
-    for kernel in instruction.kernels:
-        reason = _reason(kernel, instruction, target, optimize)
-        if not reason:
-            offered.append(kernel)
-            if optimize == "balanced":
-                break
-        elif not offered:
-            rejected.append((kernel.symbol, reason))
-    if not offered:
-        raise LookupError(f"{type(instruction).__name__}: no kernel accepts it: {rejected}")
-    best = _best(offered, instruction, optimize)
-    for kernel in offered:
-        if kernel is not best and optimize != "balanced":
-            rejected.append((kernel.symbol, _comparison(kernel, best, instruction, optimize)))
-    return Choice(best, tuple(rejected))
+    listed = instruction.kernels if optimize == "balanced" else ()
+    for kernel in (*registered(instruction), *listed):
+        if not why_not(kernel, instruction, target, optimize):
+            return kernel
+    kernels = offered(instruction, target, optimize)
+    if not kernels:
+        reasons = verdicts(instruction, target, optimize, None)
+        raise LookupError(f"{type(instruction).__name__}: no kernel accepts it: {reasons}")
+    return _best(kernels, instruction, optimize)
 
 
-def _reason(kernel: Kernel, instruction: Any, target: Target, optimize: Optimize) -> str:
+def offered(instruction: HasKernels, target: Target, optimize: Optimize) -> list[Kernel]:
+    """Return the built-in kernels to choose among, in order of preference."""
+    return [k for k in instruction.kernels if not why_not(k, instruction, target, optimize)]
+
+
+def why_not(kernel: Kernel, instruction: Any, target: Target, optimize: Optimize) -> str:
     """Return why a kernel is not offered, "" where it is."""
-    missing = kernel.requires - target.capabilities
+    missing = lacking(kernel, target)
     if missing:
-        return f"needs {', '.join(sorted(missing))}"
+        return missing
     if optimize not in kernel.modes:
         return f"is for --optimize {' or '.join(sorted(kernel.modes))}"
     return kernel.accepts(instruction)
 
 
-def _best(offered: list[Kernel], instruction: Any, optimize: Optimize) -> Kernel:
+def lacking(kernel: Kernel, target: Target) -> str:
+    """Return the sentence that a kernel needs what the target has not, "" where it has it."""
+    missing = kernel.requires - target.capabilities
+    return f"needs {', '.join(sorted(missing))}" if missing else ""
+
+
+def verdicts(
+    instruction: HasKernels, target: Target, optimize: Optimize, best: Kernel | None
+) -> tuple[tuple[str, str], ...]:
+    """Return (symbol, why it is not the best) for every other built-in kernel."""
+    found = []
+    for kernel in instruction.kernels:
+        if best is None or kernel.symbol != best.symbol:
+            reason = why_not(kernel, instruction, target, optimize)
+            if not reason and best is not None:
+                reason = _comparison(kernel, best, instruction, optimize)
+            found.append((kernel.symbol, reason))
+    return tuple(found)
+
+
+def _best(kernels: list[Kernel], instruction: Any, optimize: Optimize) -> Kernel:
     if optimize == "speed":
-        timed = [(k.cycles(instruction), n) for n, k in enumerate(offered) if k.cycles]
-        return offered[min(timed)[1]] if offered[0].cycles else offered[0]
+        timed = [(k.cycles(instruction), n) for n, k in enumerate(kernels) if k.cycles]
+        return kernels[min(timed)[1]] if kernels[0].cycles else kernels[0]
     if optimize == "size":
         sized = [
             (k.scratch(instruction), k.flash(instruction), n)
-            for n, k in enumerate(offered)
+            for n, k in enumerate(kernels)
             if k.flash
         ]
-        return offered[min(sized)[2]] if offered[0].flash else offered[0]
-    return offered[0]
+        return kernels[min(sized)[2]] if kernels[0].flash else kernels[0]
+    return kernels[0]
 
 
 def _comparison(kernel: Kernel, best: Kernel, instruction: Any, optimize: Optimize) -> str:
-    """Return why a kernel that was offered is not the best."""
+    """Return why a kernel that was offered is not the one taken."""
     if optimize == "speed" and kernel.cycles and best.cycles:
-        ours, theirs = kernel.cycles(instruction), best.cycles(instruction)
-        return f"about {ours:,.0f} cycles, {best.symbol} {theirs:,.0f}"
+        if kernel.cycles(instruction) < best.cycles(instruction):
+            return f"was passed over for {best.symbol}"
+        return f"is slower than {best.symbol}"
     if optimize == "size" and kernel.flash and best.flash:
-        more = kernel.scratch(instruction) - best.scratch(instruction)
-        if more:
-            return f"{more:,} bytes more scratch than {best.symbol}"
-        return f"{kernel.flash(instruction) - best.flash(instruction):,} bytes more flash"
+        if kernel.scratch(instruction) > best.scratch(instruction):
+            return f"takes more scratch than {best.symbol}"
+        return f"takes more flash than {best.symbol}"
     return f"stands after {best.symbol} in the list"
 
 
@@ -106,5 +111,6 @@ def register_kernel(instruction: type[Any], kernel: Kernel) -> None:
     _EXTRA.setdefault(instruction.__name__, []).insert(0, kernel)
 
 
-def _registered(instruction: object) -> tuple[Kernel, ...]:
+def registered(instruction: object) -> tuple[Kernel, ...]:
+    """Return the kernels that the user registered for an instruction."""
     return tuple(_EXTRA.get(type(instruction).__name__, ()))

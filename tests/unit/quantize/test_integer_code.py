@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from test_quantize import fn, network, samples, through_passes, weights
 
-from glowmcu.driver import generate
 from glowmcu.emit.unit import CodeUnit, ModelInfo
+from glowmcu.generate import generate
 from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.lowering.lower import lower
 from glowmcu.lowering.schedule import schedule
@@ -50,7 +50,7 @@ def unit_of(graph: Graph, target: str) -> CodeUnit:
     after = through_passes(quantize(before, samples(before)))
     assert islands(after) == []
     lowered = lower(after, schedule(after), "net")
-    return generate(lowered, Options(target=target), ModelInfo())[2]
+    return generate(lowered, Options(target=target), ModelInfo()).unit
 
 
 @pytest.mark.cross

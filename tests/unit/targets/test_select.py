@@ -8,7 +8,7 @@ import pytest
 
 from glowmcu.options import Optimize
 from glowmcu.targets.kernel import Kernel
-from glowmcu.targets.select import select
+from glowmcu.targets.select import select, verdicts
 from glowmcu.targets.target import Target, target
 
 M3, M4 = target("cortex-m3"), target("cortex-m4")
@@ -43,25 +43,30 @@ WORK = Work((LONG, PICKY, WIDE, SLOW))
     ],
 )
 def test_modes_choose_by_their_estimates(machine: Target, optimize: Optimize, symbol: str) -> None:
-    assert select(WORK, machine, optimize).kernel.symbol == symbol
+    assert select(WORK, machine, optimize).symbol == symbol
+
+
+def reasons(machine: Target, optimize: Optimize) -> dict[str, str]:
+    return dict(verdicts(WORK, machine, optimize, select(WORK, machine, optimize)))
 
 
 def test_every_reason_is_given() -> None:
-    assert dict(select(WORK, M3, "balanced").rejected) == {
+    assert reasons(M3, "balanced") == {
         "long": "needs arm-dsp",
         "picky": "is never content",
+        "slow": "stands after wide in the list",
     }
-    reasons = dict(select(WORK, M4, "speed").rejected)
-    assert reasons["slow"] == "about 300 cycles, long 100"
-    reasons = dict(select(WORK, M4, "size").rejected)
-    assert reasons["long"] == "is for --optimize speed"
-    assert reasons["wide"] == "64 bytes more scratch than slow"
+    assert reasons(M4, "speed")["slow"] == "is slower than long"
+    assert reasons(M4, "size")["long"] == "is for --optimize speed"
+    assert reasons(M4, "size")["wide"] == "takes more scratch than slow"
+    forced = dict(verdicts(WORK, M4, "speed", SLOW))
+    assert forced["long"] == "was passed over for slow"
 
 
 def test_the_list_decides_where_the_first_has_no_estimate() -> None:
     unknown = Kernel("unknown")
     for optimize in ("speed", "balanced", "size"):
-        assert select(Work((unknown, WIDE)), M4, optimize).kernel is unknown
+        assert select(Work((unknown, WIDE)), M4, optimize) is unknown
 
 
 def test_a_list_without_a_last_resort_is_a_fault() -> None:
