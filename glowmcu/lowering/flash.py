@@ -14,8 +14,8 @@ Code = Callable[[Kernel, Instruction], tuple[str, int]]
 """What identifies the code of a kernel for an instruction, and its bytes; layers whose code is
 identical share it."""
 
-_MOST_SHARED = 5
-_MOST_STATES = 1000
+_MOST_SHARED = 3
+_MOST_STATES = 400
 
 
 @dataclass(frozen=True)
