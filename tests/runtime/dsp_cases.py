@@ -14,7 +14,8 @@ from kernel_program import PRELUDE, SANITIZE, STRICT, literal
 import glowmcu.ops  # noqa: F401 - registers the cards
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
-from glowmcu.emit.emitter import ModelInfo, _template, emit
+from glowmcu.emit.emitter import ModelInfo, emit
+from glowmcu.emit.emitter import template as emitted_template
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.instr.buffer import Buffer
@@ -36,7 +37,7 @@ SUPPORT = Path(__file__).resolve().parent.parent / "support"
 
 
 def template(name: str) -> Any:
-    return _template(f"instr/{name}")
+    return emitted_template(f"instr/{name}")
 
 
 @dataclass(frozen=True)
