@@ -17,11 +17,11 @@ def divided(values: Array) -> Array:
     A function so uneven that its table would pass 16 KB is given less exactly.
     """
     exact = values.astype(np.int64)
-    for tolerance in (2**n for n in range(16)):
+    for tolerance in (2**n for n in range(18)):
         bits = _bits(exact, tolerance)
         if PIECES + int((PIECES >> bits).sum()) < _LARGEST:
             return _packed(exact, bits)
-    raise AssertionError("every function is a line within 2^15")
+    raise AssertionError("every function is a line within 2^17")
 
 
 def looked_up(table: Array, x: Array) -> Array:

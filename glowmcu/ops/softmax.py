@@ -13,10 +13,11 @@ from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import Flag, In, Instruction, Out
-from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.base import Example, Op, f32, i8, i16, onnx_op
 from glowmcu.ops.binary_s8 import is_i8
 from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.softmax16 import emit_softmax_s16, has_softmax_s16
 from glowmcu.ops.transpose import Transpose
 from glowmcu.targets.kernel import Kernel
 
@@ -45,8 +46,11 @@ class Softmax(Op):
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
         x, y = inputs[0], outputs[0]
-        fits = x.shape[-1] <= MAX_INTEGER_COLS and not self.log
-        return fits and is_i8(x) and is_i8(y) and bool(y.quant.scale[0] > 2.0**-14)
+        return self._fits_bytes(x, y) or has_softmax_s16(x, y)
+
+    def _fits_bytes(self, x: TensorType, y: TensorType) -> bool:
+        fits = x.shape[-1] <= MAX_INTEGER_COLS and not self.log and is_i8(x) and is_i8(y)
+        return fits and y.quant is not None and y.quant.scale[0] > 2.0**-14
 
     def lower(self, b: Builder, x: Buffer) -> Buffer:
         y = b.result()
@@ -54,6 +58,9 @@ class Softmax(Op):
         rows = math.prod(x.type.shape[:-1])
         if x.type.quant is None:
             b.emit(SoftmaxF32(y=y, x=x, log=self.log, rows=rows, cols=cols))
+            return y
+        if not self._fits_bytes(x.type, y.type):
+            emit_softmax_s16(b, y, x, log=self.log)
             return y
         assert y.type.quant is not None
         bits = table_bits(cols)
@@ -83,6 +90,17 @@ class Softmax(Op):
         Example(
             (i8(2, 50, scale=0.02),), output=i8(2, 50, scale=0.0007, zero_point=-9), tolerance=1
         ),
+        *(
+            Example((x,), {"log": log}, output=y, low=-6.0, high=6.0, tolerance=1)
+            for log, scale in ((False, 2.0**-15), (True, 4e-4))
+            for x, y in (
+                (i16(3, 10, scale=2e-4), i16(3, 10, scale=scale)),
+                (i16(2, 300, scale=3e-4, zero_point=99), i16(2, 300, scale=scale, zero_point=9)),
+                (i16(3, 10, scale=2e-4), i8(3, 10, zero_point=-128, scale=scale * 256)),
+                (i8(3, 10), i16(3, 10, scale=scale)),
+            )
+        ),
+        Example((i8(3, 10),), {"log": True}, output=i8(3, 10, zero_point=127), tolerance=1),
     )
 
 

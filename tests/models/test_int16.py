@@ -1,0 +1,147 @@
+"""A float network with int16 activations and int8 weights, written as QDQ here: glowmcu's integers
+against ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from networks import inputs, model
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from glowmcu.core import dtypes
+from glowmcu.driver import compile_network
+from glowmcu.options import Options
+from glowmcu.verify.host import HostLibrary
+
+COUNT = 4
+
+
+def run(network: onnx.ModelProto, x: NDArray[np.generic], names: list[str]) -> list[list[object]]:
+    """Return the named tensors of every sample, by ONNX Runtime without optimization."""
+    watched = onnx.ModelProto()
+    watched.CopyFrom(network)
+    del watched.graph.output[:]
+    watched.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(watched.SerializeToString(), options)
+    (given,) = session.get_inputs()
+    return [session.run(names, {given.name: sample}) for sample in x]
+
+
+def weights_of(network: onnx.ModelProto) -> dict[str, NDArray[np.float32]]:
+    """Return the constant float tensors of a network, those that are stored as integers too."""
+    found = {t.name: numpy_helper.to_array(t) for t in network.graph.initializer}
+    for node in network.graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[0] in found:
+            stored, scale = (found[n] for n in node.input[:2])
+            axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
+            shape = [-1 if a == axis else 1 for a in range(stored.ndim)]
+            wide = scale.reshape(shape) if scale.ndim else scale
+            found[node.output[0]] = (stored.astype(np.float32) * wide).astype(np.float32)
+    return found
+
+
+class Writer:
+    """Collects the nodes and constants of a QDQ network."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def constant(self, name: str, value: NDArray[np.generic]) -> str:
+        self.constants.append(numpy_helper.from_array(value, name))
+        return name
+
+    def add(self, kind: str, given: list[str], name: str, **attributes: object) -> str:
+        self.nodes.append(helper.make_node(kind, given, [name], name=name, **attributes))
+        return name
+
+    def weights(self, name: str, real: NDArray[np.float32], axis: int) -> str:
+        """Quantize weights to int8 for each index of an axis."""
+        others = tuple(a for a in range(real.ndim) if a != axis)
+        scale = (np.maximum(np.abs(real).max(axis=others), 1e-9) / 127).astype(np.float32)
+        shape = [-1 if a == axis else 1 for a in range(real.ndim)]
+        stored = np.rint(real / scale.reshape(shape)).astype(np.int8)
+        parts = [self.constant(f"{name}_q", stored), self.constant(f"{name}_s", scale)]
+        return self.add("DequantizeLinear", parts, f"{name}_r", axis=axis)
+
+    def activation(self, name: str, largest: float) -> str:
+        """Quantize a tensor to int16, symmetric; return the name of its real numbers."""
+        scale = self.constant(f"{name}_s", np.asarray(largest / 32767, np.float32))
+        zero = self.constant(f"{name}_z", np.asarray(0, np.int16))
+        stored = self.add("QuantizeLinear", [name, scale, zero], f"{name}_q")
+        return self.add("DequantizeLinear", [stored, scale, zero], f"{name}_r")
+
+
+def as_int16(network: onnx.ModelProto, samples: NDArray[np.float32]) -> onnx.ModelProto:
+    """Return the network with int16 activations, but none before Relu and bias."""
+    constants = weights_of(network)
+    skipped = {"DequantizeLinear", "Reshape", "Transpose"}
+    made = [n for n in network.graph.node if n.op_type not in skipped]
+    products = {n.output[0] for n in made if n.op_type == "MatMul"}
+    fused = {n.input[0] for n in made if n.op_type == "Relu"}
+    fused |= {v for n in made if n.op_type == "Add" for v in n.input if v in products}
+    names = [n.output[0] for n in made if n.output[0] not in fused]
+    (x,) = (i for i in network.graph.input if i.name not in constants)
+    found = run(network, samples, names)
+    largest = {n: max(float(np.abs(f[i]).max()) for f in found) for i, n in enumerate(names)}
+    writer, real = Writer(), {x.name: x.name}
+    real[x.name] = writer.activation(x.name, float(np.abs(samples).max()))
+    for node in network.graph.node:
+        if node.op_type == "DequantizeLinear":
+            continue
+        given = []
+        for index, name in enumerate(node.input):
+            value = constants.get(name)
+            if value is None:
+                given.append(real[name])
+            elif node.op_type in ("Conv", "MatMul") and index == 1:
+                axis = 0 if node.op_type == "Conv" else 1
+                given.append(writer.weights(f"{node.name or node.output[0]}_w", value, axis))
+            else:
+                given.append(writer.constant(f"{node.output[0]}_c{index}", value))
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        del copy.input[:]
+        copy.input.extend(given)
+        writer.nodes.append(copy)
+        (y,) = node.output
+        real[y] = writer.activation(y, largest[y]) if y in largest else y
+    (output,) = network.graph.output
+    result = helper.make_tensor_value_info(real[output.name], TensorProto.FLOAT, None)
+    graph = helper.make_graph(writer.nodes, "int16", [x], [result], writer.constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["kws", "ic", "ad"])
+def test_a_network_of_int16_gives_what_onnx_runtime_gives(
+    name: str, shared: Path, tmp_path: Path
+) -> None:
+    path = model(shared, name, "float")
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not among the shared models")
+    x = inputs(shared, name, "float", COUNT if name != "ad" else 1)[:COUNT]
+    network = onnx.load(path)
+    shape = (1, *(d.dim_value for d in network.graph.input[0].type.tensor_type.shape.dim[1:]))
+    x = x.reshape(len(x), *shape)
+    quantized = as_int16(network, x)
+    (output,) = quantized.graph.output
+    expected = np.stack([r[0] for r in run(quantized, x, [output.name])])
+    saved = tmp_path / f"{name}_int16.onnx"
+    onnx.save(quantized, saved)
+    found = compile_network(saved, Options(name=f"{name}_int16"))
+    kinds = {b.type.dtype for i in found.function.instructions for b in i.outputs()}
+    assert dtypes.I16 in kinds
+    assert not [n for n in found.info.notes if "in float" in n]
+    library = HostLibrary(found.unit)
+    (slot,) = found.unit.inputs
+    got = np.stack([next(iter(library.run({slot.name: s}).values())) for s in x])
+    span = float(np.abs(expected).max())
+    assert np.abs(got.reshape(expected.shape) - expected).max() <= span * 2.0**-11
