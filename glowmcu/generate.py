@@ -18,6 +18,7 @@ from glowmcu.instr.striped import Striped
 from glowmcu.instr.verify import verify
 from glowmcu.lowering.flash import Saving
 from glowmcu.lowering.outside import leave_tensors_outside
+from glowmcu.lowering.repack import skip_packing
 from glowmcu.lowering.select import is_wished, select_kernels
 from glowmcu.lowering.stack import stack_maps
 from glowmcu.memory import memory_passes
@@ -93,7 +94,7 @@ def function_passes(options: Options, save: int = 0) -> tuple[Pass[Function], ..
         return leave_tensors_outside(function, inputs=options.input == "whole")
 
     outside = (as_pass(tensors_of_the_caller, required=True),) if options.caller_io else ()
-    early = (as_pass(stack_maps), as_pass(conditions_first))
+    early = (as_pass(skip_packing), as_pass(stack_maps), as_pass(conditions_first))
     chosen = (*outside, *early, as_pass(choose_kernels, required=True))
     return (*chosen, *memory_passes(machine, options, offered), as_pass(guard_choices))
 

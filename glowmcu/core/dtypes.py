@@ -24,12 +24,12 @@ class DType:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one element takes in memory: a whole one where it has fewer than 8 bits."""
+        """Bytes of one element that shares none: a whole one where it has fewer than 8 bits."""
         return max(1, self.bits // 8)
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The numpy type of the C elements: an integer of at least 8 bits for a smaller one."""
+        """The numpy type of such elements in C: an integer of at least 8 bits for a smaller one."""
         small = self.is_integer and self.bits < 8
         return np.dtype(np.int8 if self.kind == "int" else np.uint8) if small else self.numpy
 

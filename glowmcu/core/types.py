@@ -48,15 +48,21 @@ class Quant:
 
 @dataclass(frozen=True)
 class TensorType:
-    """Type of a tensor. Shapes are known integers; rank 0 is a scalar."""
+    """Type of a tensor. Shapes are known integers; rank 0 is a scalar.
+
+    packed  elements of fewer than 8 bits share bytes as ONNX packs them, else each has a byte;
+            only memory is packed, see instr.buffer
+    """
 
     dtype: DType
     shape: tuple[int, ...]
     quant: Quant | None = None
+    packed: bool = False
 
     def __str__(self) -> str:
         dims = "x".join(map(str, self.shape))
-        return f"{self.dtype}<{dims}>" + (f"{{{self.quant}}}" if self.quant else "")
+        packed = " packed" if self.packed else ""
+        return f"{self.dtype}<{dims}{packed}>" + (f"{{{self.quant}}}" if self.quant else "")
 
     @property
     def rank(self) -> int:
@@ -71,7 +77,32 @@ class TensorType:
     @property
     def nbytes(self) -> int:
         """Bytes of the dense tensor."""
+        if self.packed:
+            return -(-self.numel * self.dtype.bits // 8)
         return self.numel * self.dtype.nbytes
+
+    @property
+    def c(self) -> str:
+        """The C type of the elements of its array in memory."""
+        return "uint8_t" if self.packed else self.dtype.c
+
+    @property
+    def length(self) -> int:
+        """Number of elements of its array in C: bytes where it is packed."""
+        return self.nbytes if self.packed else self.numel
+
+    @property
+    def memory_shape(self) -> tuple[int, ...]:
+        """Shape of its array in memory: a row of bytes where it is packed."""
+        return (self.nbytes,) if self.packed else self.shape
+
+    def in_memory(self) -> TensorType:
+        """Return the type as memory holds it from one operator to the next: packed if small."""
+        return replace(self, packed=self.dtype.bits < 8)
+
+    def in_bytes(self) -> TensorType:
+        """Return the type with a byte or more for each element."""
+        return replace(self, packed=False)
 
     def with_shape(self, shape: tuple[int, ...]) -> TensorType:
         """Return the same element type and quantization with another shape."""

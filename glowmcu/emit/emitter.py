@@ -234,8 +234,8 @@ def _library_headers(code: view.Code, runtime: dict[str, str]) -> list[str]:
 def _prototype(name: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> str:
     parameters = (
         f"{name}_arena *arena",
-        *(f"const {s.type.dtype.c} *{s.id}" for s in inputs),
-        *(f"{s.type.dtype.c} *{s.id}" for s in outputs),
+        *(f"const {s.type.c} *{s.id}" for s in inputs),
+        *(f"{s.type.c} *{s.id}" for s in outputs),
     )
     return literals.call(f"{name}_status {name}_run", parameters, 0).removesuffix(";")
 
@@ -250,8 +250,8 @@ def _usage(name: str, slots: tuple[Slot, ...]) -> list[str]:
 def _push_prototype(name: str, inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> str:
     parameters = (
         f"{name}_arena *arena",
-        f"const {inputs[0].type.dtype.c} *row",
-        *(f"{s.type.dtype.c} *{s.id}" for s in outputs if s.memory),
+        f"const {inputs[0].type.c} *row",
+        *(f"{s.type.c} *{s.id}" for s in outputs if s.memory),
     )
     return literals.call(f"{name}_status {name}_push_row", parameters, 0)[:-1]
 
@@ -303,7 +303,7 @@ def _helper(slot_function: str, verb: str, name: str) -> str:
 def _mixes_types(function: Function) -> bool:
     """Tell whether the arena holds more than one type, bytes aside, which may alias anything."""
     buffers = (b for b in function.buffers() if b.root.kind != "constant")
-    return len({b.type.dtype.c for b in buffers if b.type.dtype.bits > 8}) > 1
+    return len({b.type.c for b in buffers if b.type.dtype.bits > 8}) > 1
 
 
 def _aligned(slot: Slot, prefix: str) -> str:
@@ -312,7 +312,7 @@ def _aligned(slot: Slot, prefix: str) -> str:
 
 
 def _pointer(slot: Slot) -> str:
-    return f"{slot.type.dtype.c} *"
+    return f"{slot.type.c} *"
 
 
 def has_scalar_quant(type_: TensorType) -> bool:
@@ -321,7 +321,7 @@ def has_scalar_quant(type_: TensorType) -> bool:
 
 
 def _is_convertible(type_: TensorType) -> bool:
-    return has_scalar_quant(type_) and type_.dtype.is_integer and type_.dtype.bits <= 16
+    return has_scalar_quant(type_) and type_.dtype.is_integer and 8 <= type_.dtype.bits <= 16
 
 
 def _range(type_: TensorType) -> tuple[int, int]:
@@ -335,6 +335,8 @@ def describe(slot: Slot) -> str:
         words.append(f"{{{slot.type.quant}}}")
     if slot.type.dtype.is_float and slot.type.dtype.bits <= 16:
         words.append("as bits")
+    if slot.type.packed:
+        words.append(f"packed, {8 // slot.type.dtype.bits} in a byte, the first in its lowest bits")
     if slot.perm is not None:
         words.append(f"the ONNX tensor transposed by {slot.perm}")
     return " ".join(words)

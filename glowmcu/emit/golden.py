@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.packing import stored
 from glowmcu.core.types import Array
 from glowmcu.emit import literals
 from glowmcu.emit.unit import Slot
@@ -50,8 +51,12 @@ def context(golden: Golden, code: Code, slots: Sequence[Slot]) -> dict[str, Any]
     return {
         "results": _results(golden, code),
         "constants": [(array, _layer_of(array.name)) for array in code.arrays],
-        "arrays": {slot.name: "\n".join(literals.array_lines(arrays[slot.name])) for slot in slots},
+        "arrays": {s.name: _literals(stored(arrays[s.name], s.type)) for s in slots},
     }
+
+
+def _literals(array: Array) -> str:
+    return "\n".join(literals.array_lines(array))
 
 
 def _results(golden: Golden, code: Code) -> list[Expected]:
@@ -64,7 +69,7 @@ def _results(golden: Golden, code: Code) -> list[Expected]:
     real = False
     for layer, arrays in zip(code.layers, golden.layers, strict=True):
         for slot, array in zip(layer.results, arrays, strict=bool(arrays)):
-            data = np.ascontiguousarray(array)
+            data = stored(array, slot.type)
             place = (slot.memory, slot.offset, slot.type.nbytes)
             if slot.type.dtype.is_float:
                 real = True

@@ -97,6 +97,7 @@ def _slot(slot: Slot) -> dict[str, Any]:
         "name": slot.name,
         "id": slot.id,
         "dtype": slot.type.dtype.numpy.name,
+        "packed": slot.type.packed,
         "shape": list(slot.type.shape),
         "scale": quant.scale[0] if quant and scalar else list(quant.scale) if quant else None,
         "zero_point": (

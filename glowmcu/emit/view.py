@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.packing import stored
 from glowmcu.core.types import Array, TensorType
 from glowmcu.emit import literals
 from glowmcu.emit.memory import Memory, address
@@ -144,7 +145,7 @@ class Constants:
         assert root.data is not None
         if buffer.nbytes == 0:
             return "NULL"
-        data = np.ascontiguousarray(root.data)
+        data = stored(root.data, root.type) if root.type.packed else root.data
         name, offset = self.add(data, label, comment), buffer.root_offset
         if offset == 0:
             return name

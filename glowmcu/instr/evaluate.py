@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glowmcu.core.packing import loaded, stored
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
@@ -52,9 +53,10 @@ def evaluate(
     for buffer in function.fed:
         memory[buffer] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
     for buffer in function.inputs:
-        memory[buffer][...] = np.asarray(feeds[buffer.name]).reshape(buffer.type.shape)
+        memory[buffer][...] = in_memory(np.asarray(feeds[buffer.name]), buffer)
     for buffer in function.states:
-        memory[buffer][...] = feeds.get(buffer.name, initial_state(buffer))
+        array = feeds.get(buffer.name, initial_state(buffer))
+        memory[buffer][...] = in_memory(array, buffer)
     for step in execution(function, memory):
         if before:
             before(step.index, arena)
@@ -63,7 +65,21 @@ def evaluate(
             watch(step.index, step.instruction, memory)
     names = (*function.output_names, *(b.name for b in function.states))
     found = (*function.outputs, *function.states)
-    return {n: memory[b].copy() for n, b in zip(names, found, strict=True)}
+    return {n: value_of(memory[b], b) for n, b in zip(names, found, strict=True)}
+
+
+def value_of(memory: Array, buffer: Buffer) -> Array:
+    """Return a copy of what a buffer's array in memory holds."""
+    if buffer.type.packed:
+        return loaded(memory, buffer.type)
+    return memory.copy()
+
+
+def in_memory(array: Array, buffer: Buffer) -> Array:
+    """Return an array as a buffer's array in memory holds it."""
+    if buffer.type.packed:
+        return stored(array, buffer.type)
+    return array.reshape(buffer.type.shape)
 
 
 @dataclass(frozen=True)
@@ -142,9 +158,12 @@ def _place(buffer: Buffer, arena: Array, offsets: Mapping[Buffer, int]) -> Array
     root = buffer.root
     if root.kind == "constant":
         assert root.data is not None
-        source = np.ascontiguousarray(root.data).reshape(-1).view(np.uint8)
+        dense = np.ascontiguousarray(in_memory(root.data, root))
+        source = dense.reshape(-1).view(np.uint8)
         start = buffer.root_offset
     else:
         source, start = arena, offsets[root] + buffer.root_offset
     piece = source[start : start + buffer.nbytes]
+    if buffer.type.packed:
+        return piece
     return piece.view(buffer.type.dtype.numpy).reshape(buffer.type.shape)

@@ -70,6 +70,8 @@ class Instruction:
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     may_share: ClassVar[tuple[tuple[str, str], ...]] = ()
     """(output field, input field) pairs that may lie at the same address."""
+    takes_packed: ClassVar[bool] = False
+    """True: operands may be packed tensors, whose elements share bytes."""
     is_copy: ClassVar[bool] = False
     """True: the one output equals the one input byte for byte; nothing to do at one address."""
 
@@ -89,7 +91,7 @@ class Instruction:
         found = self.reference(*arrays_of(self, memory))
         results = found if isinstance(found, tuple) else (found,)
         for buffer, result in zip(self.outputs(), results, strict=True):
-            memory[buffer][...] = np.asarray(result).reshape(buffer.type.shape)
+            memory[buffer][...] = np.asarray(result).reshape(memory[buffer].shape)
 
     @property
     def macs(self) -> int:

@@ -23,6 +23,8 @@ def verify(function: Function) -> None:
             buffer = operand.buffer
             root = buffer.root
             end = buffer.root_offset + buffer.nbytes
+            packed = buffer.type.packed and not instruction.takes_packed
+            _check(not packed, f"{where}: the elements of {buffer.name} share bytes")
             _check(end <= root.nbytes, f"{where}: {buffer.name} ends outside {root.name}")
             if operand.role != "in":
                 _check(root.kind != "constant", f"{where} writes the constant {buffer.name}")

@@ -9,6 +9,7 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder, Function
 from glowmcu.lowering.schedule import schedule
 from glowmcu.ops.copy import Copy
+from glowmcu.ops.repack import emit_packed, unpacked
 
 
 def lower(
@@ -20,9 +21,10 @@ def lower(
     """
     states = states or {}
     buffers: dict[Value, Buffer] = {
-        v: Buffer(v.name, v.type, "state")  # it comes to hold another tensor on the way
+        # a state comes to hold another tensor on the way
+        v: Buffer(v.name, v.type.in_memory(), "state")
         if v.name in states
-        else Buffer(v.name, v.type, "input", tensor=v.name, perm=v.perm)
+        else Buffer(v.name, v.type.in_memory(), "input", tensor=v.name, perm=v.perm)
         for v in graph.inputs
     }
     builder = Builder(lower_body=lambda body, inputs: _lower_body(builder, body, inputs))
@@ -31,7 +33,8 @@ def lower(
     for value, output_name in zip(graph.outputs, graph.output_names, strict=True):
         buffer = _buffer_of(value, buffers)
         if buffer.root.kind in ("constant", "state"):
-            target = Buffer(output_name, value.type, "activation", tensor=output_name)
+            type_ = value.type.in_memory()
+            target = Buffer(output_name, type_, "activation", tensor=output_name)
             buffer = _copied(builder, target, buffer)
         outputs[output_name] = buffer
     kept = {buffers[v]: outputs[states[v.name]] for v in graph.inputs if v.name in states}
@@ -52,13 +55,40 @@ def _lower_nodes(builder: Builder, order: tuple[Node, ...], buffers: dict[Value,
     """Emit the instructions of nodes; `buffers` says where values lie and takes in the results."""
     for node in order:
         builder.name, builder.origin = node.name, node.origin
-        builder.results = tuple(
-            Buffer(v.name, v.type, "activation", tensor=v.name, perm=v.perm) for v in node.outputs
-        )
         inputs = [None if v is None else _buffer_of(v, buffers) for v in node.inputs]
-        found = node.op.lower(builder, *inputs)
-        results = found if isinstance(found, tuple) else (found,)
-        buffers.update(zip(node.outputs, results, strict=True))
+        buffers.update(zip(node.outputs, _lower_node(builder, node, inputs), strict=True))
+
+
+def _lower_node(builder: Builder, node: Node, inputs: list[Buffer | None]) -> tuple[Buffer, ...]:
+    """Emit the instructions of one node; return its outputs as memory holds them.
+
+    An operator sees elements of a byte or more: small types are unpacked before it and packed
+    after it.
+    """
+    wanted = tuple(
+        Buffer(v.name, v.type.in_memory(), "activation", tensor=v.name, perm=v.perm)
+        for v in node.outputs
+    )
+    if not node.op.same_bytes:
+        inputs = [b and unpacked(builder, b) for b in inputs]
+    whole = any(b is not None and b.type.packed for b in inputs)
+    builder.results = tuple(
+        Buffer(f"{y.name}.bytes", y.type.in_bytes(), "activation")
+        if y.type.packed and not whole
+        else y
+        for y in wanted
+    )
+    found = node.op.lower(builder, *inputs)
+    results = found if isinstance(found, tuple) else (found,)
+    return tuple(_as_wanted(builder, y, r) for y, r in zip(wanted, results, strict=True))
+
+
+def _as_wanted(builder: Builder, y: Buffer, result: Buffer) -> Buffer:
+    """Return the result of an operator, packed where that is how memory holds it."""
+    if not y.type.packed or result.type.packed:
+        return result
+    emit_packed(builder, y, result)
+    return y
 
 
 def _lower_body(builder: Builder, body: Graph, inputs: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
@@ -67,13 +97,13 @@ def _lower_body(builder: Builder, body: Graph, inputs: tuple[Buffer, ...]) -> tu
     buffers = dict(zip(body.inputs, inputs, strict=True))
     _lower_nodes(builder, schedule(body), buffers)
     builder.name, builder.origin, builder.results = node
-    return tuple(_buffer_of(value, buffers) for value in body.outputs)
+    return tuple(unpacked(builder, _buffer_of(value, buffers)) for value in body.outputs)
 
 
 def _buffer_of(value: Value, buffers: dict[Value, Buffer]) -> Buffer:
     if value not in buffers:
         assert value.data is not None, f"{value.name} is read before it is computed"
-        buffers[value] = Buffer(value.name, value.type, "constant", value.data)
+        buffers[value] = Buffer(value.name, value.type.in_memory(), "constant", value.data)
     return buffers[value]
 
 

@@ -21,6 +21,8 @@ class Op:
 
     raw: ClassVar[bool] = False
     """True: acts on stored integers whatever they mean (data movement)."""
+    same_bytes: ClassVar[bool] = False
+    """True: the result is the operand's bytes, also where its elements share bytes."""
     floats: ClassVar[tuple[dtypes.DType, ...]] = (*dtypes.ALL, *dtypes.SMALL_FLOATS)
     """Types of real numbers that it computes with; others are cast before and after it."""
     examples: ClassVar[tuple[Example, ...]] = ()

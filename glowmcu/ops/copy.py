@@ -15,6 +15,7 @@ class Copy(Instruction):
     bytes: int
 
     kernels = (Kernel("gm_copy"),)
+    takes_packed = True
     is_copy = True
 
     def reference(self, x: Array) -> Array:

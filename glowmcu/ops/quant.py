@@ -87,6 +87,7 @@ class AsQuant(Op):
     quant: Quant | None
 
     raw = True
+    same_bytes = True
 
     def infer(self, x: TensorType) -> TensorType:
         return x.with_quant(self.quant)
@@ -106,6 +107,7 @@ class StayReal(Op):
     """The same real numbers; what makes them is not turned into integer arithmetic."""
 
     raw = True
+    same_bytes = True
 
     def infer(self, x: TensorType) -> TensorType:
         return x

@@ -19,6 +19,7 @@ class Reshape(Op):
     shape: tuple[int, ...]
 
     raw = True
+    same_bytes = True
 
     def infer(self, x: TensorType) -> TensorType:
         if math.prod(self.shape) != x.numel:

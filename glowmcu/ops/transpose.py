@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.graph.graph import Value, apply
 from glowmcu.instr.buffer import Buffer
@@ -41,6 +42,10 @@ class Transpose(Op):
         return y
 
     examples = (
+        *(
+            Example((TensorType(t, (3, 5)),), {"perm": (1, 0)}, low=-9, high=9)
+            for t in (dtypes.I4, dtypes.U2, dtypes.E2M1)
+        ),
         Example((f32(2, 3),), {"perm": (1, 0)}),
         Example((f32(2, 3, 4, 5),), {"perm": (0, 2, 3, 1)}),
         Example((f32(2, 3, 4, 5),), {"perm": (3, 1, 0, 2)}),

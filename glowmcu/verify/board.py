@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glowmcu.core.packing import loaded
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
 from glowmcu.errors import VerificationError
@@ -252,4 +253,4 @@ def _counts(stream: BytesIO, unit: CodeUnit, on: Board) -> tuple[int, ...]:
 
 def _array(stream: BytesIO, slot: Slot) -> Array:
     data = stream.read(slot.type.nbytes)
-    return np.frombuffer(data, slot.type.dtype.numpy).reshape(slot.type.shape).copy()
+    return loaded(np.frombuffer(data, np.uint8).copy(), slot.type)

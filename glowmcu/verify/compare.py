@@ -180,7 +180,7 @@ def compare_instructions(
     offsets, size = instr.layout_without_reuse(function)
     memory = instr.memory_of(function, offsets, np.zeros(max(size, 1), np.uint8))
     for buffer in function.given:
-        memory[buffer][...] = tensors[buffer.name]
+        memory[buffer][...] = instr.in_memory(tensors[buffer.name], buffer)
     for step in instr.execution(function, memory):
         instruction = step.instruction
         step.run(memory, guarded=False)
@@ -189,11 +189,12 @@ def compare_instructions(
         for buffer in instruction.outputs():
             expected = _aligned(tensors, buffer.tensor, buffer.perm, buffer.type)
             if expected is not None:
-                found = difference(expected, memory[buffer], buffer.type)
+                got = instr.value_of(memory[buffer], buffer)
+                found = difference(expected, got, buffer.type)
                 result.add(instruction_label(instruction), found)
-                memory[buffer][...] = expected
+                memory[buffer][...] = instr.in_memory(expected, buffer)
     outputs = dict(zip(function.output_names, function.outputs, strict=True))
-    arrays = {n: memory[b] for n, b in outputs.items()}
+    arrays = {n: instr.value_of(memory[b], b) for n, b in outputs.items()}
     _compare_cropped(arrays, {n: b.type for n, b in outputs.items()}, tensors, extents, result)
 
 

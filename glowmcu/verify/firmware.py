@@ -8,6 +8,7 @@ from dataclasses import replace
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from glowmcu import resources
+from glowmcu.core.packing import stored
 from glowmcu.core.types import Array
 from glowmcu.emit import literals
 from glowmcu.emit.unit import CodeUnit
@@ -58,7 +59,7 @@ def main_source(unit: CodeUnit, sample: Mapping[str, Array] | None = None) -> st
     sample = typical_sample(unit.inputs) if sample is None else sample
     values = {slot.name: fitting(sample, slot) for slot in unit.inputs}
     expected = {} if target("host").lacks(unit.target) else HostLibrary(unit).run(sample)
-    values |= expected
+    values |= {s.name: stored(expected[s.name], s.type) for s in unit.outputs if expected}
     return templates.get_template("selftest.c.j2").render(
         name=unit.name,
         inputs=unit.inputs,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glowmcu.core.packing import loaded, stored
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
 from glowmcu.errors import InvalidModelError, ToolMissingError, VerificationError
@@ -243,12 +244,11 @@ def _guarded(size: int, align: int) -> tuple[Array, Array]:
 
 
 def _stored(piece: Array, slot: Slot) -> Array:
-    stored = piece.view(slot.type.dtype.storage).reshape(slot.type.shape)
-    return stored.astype(slot.type.dtype.numpy, copy=False)
+    return loaded(piece, slot.type)
 
 
 def fitting(feeds: Mapping[str, Array], slot: Slot) -> Array:
-    """Return the array of an input, dense; raise InvalidModelError where it does not fit."""
+    """Return the array of an input as C has it; raise InvalidModelError where it does not fit."""
     if slot.name not in feeds:
         raise InvalidModelError(
             f"there is no data for the input '{slot.name}'", where=f"given: {', '.join(feeds)}"
@@ -259,4 +259,4 @@ def fitting(feeds: Mapping[str, Array], slot: Slot) -> Array:
             f"the data of input '{slot.name}' do not fit it",
             why=f"it is {slot.type}, the array {array.dtype} of shape {array.shape}",
         )
-    return np.ascontiguousarray(array).astype(slot.type.dtype.storage, copy=False)
+    return stored(array, slot.type)

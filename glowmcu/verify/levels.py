@@ -11,7 +11,7 @@ from glowmcu.core.types import Array, dequantize
 from glowmcu.frontend.samples import Sample, Samples, load_samples
 from glowmcu.graph.evaluate import evaluate_all
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.evaluate import evaluate, initial_state, is_skipped
+from glowmcu.instr.evaluate import evaluate, initial_state, is_skipped, value_of
 from glowmcu.instr.instruction import Instruction
 from glowmcu.targets.board import board as find_board
 from glowmcu.verify.board import run_on_board
@@ -137,7 +137,7 @@ def _traced(
 
     def keep(_index: int, instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
         written = () if is_skipped(instruction, memory) else instruction.outputs()
-        layers.append((instruction, tuple(memory[b].copy() for b in written)))
+        layers.append((instruction, tuple(value_of(memory[b], b) for b in written)))
 
     plan = compilation.plan
     outputs = evaluate(compilation.function, feed, plan.offsets, plan.extent, watch=keep)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glowmcu.core.packing import loaded
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.errors import VerificationError
@@ -129,9 +130,9 @@ def _network(number: int, unit: CodeUnit, feeds: Samples) -> str:
     lines = []
     for slot in unit.inputs:
         size = slot.type.nbytes
-        lines += [f"{slot.type.dtype.c} *{slot.id} = block({size});"]
+        lines += [f"{slot.type.c} *{slot.id} = block({size});"]
         lines += [f"status |= fread({slot.id}, 1, {size}, in) != {size};"]
-    lines += [f"{s.type.dtype.c} *{s.id} = block({s.type.nbytes});" for s in unit.outputs]
+    lines += [f"{s.type.c} *{s.id} = block({s.type.nbytes});" for s in unit.outputs]
     names = "".join(f", {s.id}" for s in (*unit.inputs, *unit.outputs))
     lines.append(f"status |= {unit.name}_run(arena{names}) != 0;")
     for slot in unit.outputs:
@@ -154,7 +155,6 @@ def _read(
         for outputs in found[-1]:
             for slot in unit.outputs:
                 piece = np.frombuffer(data, np.uint8, slot.type.nbytes, start)
-                stored = piece.view(slot.type.dtype.storage).reshape(slot.type.shape)
-                outputs[slot.name] = stored.astype(slot.type.dtype.numpy)
+                outputs[slot.name] = loaded(piece.copy(), slot.type)
                 start += slot.type.nbytes
     return found

@@ -12,7 +12,7 @@ from glowmcu.emit.golden import Golden
 from glowmcu.errors import VerificationError
 from glowmcu.frontend.samples import Samples, load_samples
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.evaluate import evaluate, is_skipped
+from glowmcu.instr.evaluate import evaluate, is_skipped, value_of
 from glowmcu.instr.instruction import Instruction
 from glowmcu.verify.host import HostLibrary
 from glowmcu.verify.typical import typical_sample
@@ -34,7 +34,7 @@ def golden(compilation: Compilation, data: Samples | None = None) -> Golden:
 
     def keep(index: int, instruction: Instruction, memory: Mapping[Buffer, Array]) -> None:
         if instruction.loop is None and not is_skipped(instruction, memory):
-            layers[index] = tuple(memory[b].copy() for b in instruction.outputs())
+            layers[index] = tuple(value_of(memory[b], b) for b in instruction.outputs())
 
     plan = compilation.plan
     expected = evaluate(compilation.function, feed, plan.offsets, plan.extent, watch=keep)
