@@ -202,6 +202,17 @@ def _moved_axis(quant: Quant, type_: TensorType, layout: Layout) -> dict[str, in
     return {"axis": axis if layout == "plain" else TO_FIRST.index(axis)}
 
 
+_SINCE = {
+    dtypes.I4: 21,
+    dtypes.U4: 21,
+    dtypes.E2M1: 23,
+    dtypes.E8M0: 24,
+    dtypes.I2: 25,
+    dtypes.U2: 25,
+}
+"""The opset that brought an element type, where it is newer than the one written by default."""
+
+
 def to_onnx(graph: Graph) -> onnx.ModelProto:
     """Return a graph as an ONNX model that means the same to any runtime.
 
@@ -218,6 +229,8 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
 def _written(graph: Graph, writer: Writer) -> onnx.ModelProto:
     from glowmcu.quantize.onnx_nodes import WRITERS
 
+    for value in graph.values():
+        writer.need(_SINCE.get(value.type.dtype, 0))
     inputs = []
     for value in graph.inputs:
         writer.define(value, writer.unique(value.name))

@@ -184,7 +184,7 @@ def test_loops_carry_small_types() -> None:
         helper.make_node("Cast", ["h"], ["hf"], to=TensorProto.FLOAT),
         helper.make_node("Transpose", ["hf"], ["ht"], perm=[1, 0]),
         helper.make_node("Transpose", ["ht"], ["hs"], perm=[1, 0]),
-        helper.make_node("Add", ["hs", "one"], ["more"]),
+        helper.make_node("Mul", ["hs", "minus"], ["more"]),
         helper.make_node("Cast", ["more"], ["h_next"], to=TensorProto.INT4),
         helper.make_node("Identity", ["keep"], ["again"]),
     ]
@@ -201,13 +201,13 @@ def test_loops_carry_small_types() -> None:
     )
     loop = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
     io = {"x": (TensorProto.INT4, shape)}, {"y": (TensorProto.INT4, shape)}
-    one = np.asarray(1, np.float32)
-    model = network([loop], *io, {"count": np.asarray(9, np.int64), "one": one})
-    x = np.full(shape, -8).astype(dtypes.I4.numpy)
+    constants = {"count": np.asarray(999, np.int64), "minus": np.asarray(-1, np.float32)}
+    model = network([loop], *io, constants)
+    x = np.arange(-7, 8).astype(dtypes.I4.numpy).reshape(shape)
     compiled = glowmcu.compile(model)
     kinds = {type(i).__name__ for i in compiled.compilation.function.instructions}
     assert {"LoopHead", "Repack"} <= kinds
-    assert np.array_equal(compiled.run({"x": x})["y"], np.full(shape, 1).astype(x.dtype))
+    assert np.array_equal(compiled.run({"x": x})["y"], -x)
 
 
 def test_states() -> None:
