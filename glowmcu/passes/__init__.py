@@ -12,6 +12,7 @@ from glowmcu.passes.fuse import fuse_activations, fuse_pad
 from glowmcu.passes.integer import fuse_integer, islands
 from glowmcu.passes.layout import sink_transposes
 from glowmcu.passes.linear import fold_scales, matmul_to_dense
+from glowmcu.passes.loop_states import keep_states_stored, states_in_layout
 from glowmcu.passes.loops import simplify_loops
 from glowmcu.passes.qdq import gather_quantization, make_signed
 
@@ -24,12 +25,14 @@ GRAPH_PASSES: tuple[Pass[Graph], ...] = tuple(
         simplify_loops,
         recognize_functions,
         matmul_to_dense,
+        states_in_layout,
         sink_transposes,
         fold_scales,
         fuse_activations,
         fuse_pad,
         gather_quantization,
         make_signed,
+        keep_states_stored,
         fuse_integer,
         fold_dequantized,
         fuse_pad,
