@@ -82,7 +82,7 @@ def reference(proto: onnx.ModelProto, feeds: dict[str, Array]) -> dict[str, Arra
 
 
 def check(compilation: Compilation, feeds: dict[str, Array], right: dict[str, Array]) -> None:
-    """The C gives numpy's bits; both are within a step of a sum from ONNX Runtime, mostly closer."""
+    """The C gives the bits of numpy, both almost what ONNX Runtime gives."""
     plan = compilation.plan
     numpy = evaluate(compilation.function, feeds, plan.offsets, plan.size)
     found = HostLibrary(compilation.unit).run(feeds)
