@@ -201,13 +201,16 @@ class _Chain:
 
     def _call(self, label: str, member: Member, kernel: Kernel) -> Iterator[tuple[str, str]]:
         """Yield (declaration, expression) of each argument of a kernel that makes a row."""
-        strides = {x: w.stride for x, w in member.fields.values()}
+        windows = dict(member.fields.values())
         for one in arguments(member.small, kernel):
             expression = self._constant_argument(label, member, one)
             if isinstance(one.item, Buffer) and one.item.root.kind != "constant":
-                step = 1 if one.written else strides[one.item]
-                row = {0: "0", 1: "r"}.get(step, f"r * {step}")
+                w = RowWindow() if one.written else windows[one.item]
+                row = "r" if w.repeat == 1 else f"r / {w.repeat}"
+                row = {0: "0", 1: row}.get(w.stride, f"{row} * {w.stride}")
                 expression = self._row(one.item, row)
+                if w.step:
+                    expression = f"(const uint8_t *){expression} + r * {w.step}"
             yield f"{'' if one.written else 'const '}void *{one.name}", expression
 
     def _row_call(

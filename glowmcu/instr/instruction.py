@@ -42,12 +42,21 @@ class Guard:
 
 @dataclass(frozen=True)
 class RowWindow:
-    """Output row r reads input rows r * stride - pad + k * dilation, 0 <= k < kernel."""
+    """Output row r reads input rows r // repeat * stride - pad + k * dilation, 0 <= k < kernel.
+
+    step  of a window over all rows (stride 0): bytes by which what is read moves from row to row
+    """
 
     kernel: int = 1
     stride: int = 1
     dilation: int = 1
     pad: int = 0
+    repeat: int = 1
+    step: int = 0
+
+    def first(self, row: int) -> int:
+        """Return the first row that an output row reads, negative in the padding."""
+        return row // self.repeat * self.stride - self.pad
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -110,7 +110,7 @@ class Member:
     def _rows(self, x: Buffer, w: RowWindow, row: int) -> tuple[int, ...]:
         if self.form == "scan":
             return (row,)
-        first = row * w.stride - w.pad
+        first = w.first(row)
         rows = range(first, first + w.kernel * w.dilation, w.dilation)
         return tuple(r for r in rows if 0 <= r < height(x))
 
@@ -119,7 +119,7 @@ class Member:
         x, w = self.fields[field]
         if self.form == "scan":
             return range(row, row + 1)
-        first = row * w.stride - w.pad
+        first = w.first(row)
         return range(max(first, 0), min(first + (w.kernel - 1) * w.dilation + 1, height(x)))
 
     @cached_property

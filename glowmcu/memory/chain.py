@@ -10,7 +10,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
-from glowmcu.instr.instruction import Instruction
+from glowmcu.instr.instruction import Instruction, RowWindow
 from glowmcu.instr.striped import Feed, Form, Member, Pooled, Striped, height, row_bytes, spatial
 from glowmcu.targets.kernel import Kernel
 
@@ -32,8 +32,8 @@ def row_form(
     if not _has_rows(instruction) or instruction.kernel is None:
         return None
     found: tuple[Instruction, Form] | None = None
-    windows = instruction.windows().values()
-    if all((w.kernel, w.pad) == (1, 0) for w in windows):
+    inputs = spatial(instruction).values()
+    if all(_is_one_piece(x, w) for x, w in inputs):
         one = instruction.at_row(0)
         if one is not None and not instruction.kernel.accepts(one):
             found = instruction, "call"
@@ -43,6 +43,15 @@ def row_form(
         if kernel.row is not None and offered(kernel, instruction):
             return replace(instruction, kernel=kernel), "row"  # type: ignore[type-var]
     return found
+
+
+def _is_one_piece(x: Buffer, w: RowWindow) -> bool:
+    """Tell whether what a row takes of an input lies in one piece: one row of it, or all."""
+    return w.pad == 0 and (w.kernel == 1 or _is_whole(x, w))
+
+
+def _is_whole(x: Buffer, w: RowWindow) -> bool:
+    return (w.kernel, w.stride) == (height(x), 0)
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +129,9 @@ def make_striped(
     """
     inner = chain.inner()
     members = _members(chain, inner, offered, lean=lean)
-    if members is None or (descending and any(m.form == "scan" for m in members)):
+    if members is None or any(_reads_whole(m, inner) for m in members):
+        return None
+    if descending and any(m.form == "scan" for m in members):
         return None
     leaving = [b for m in members for b in [m.y] if b.root not in inner]
     entering = _entering(members)
@@ -195,6 +206,13 @@ def _members(
         bound = replace(bound, scratch=None)  # type: ignore[type-var]
         members.append(Member(bound, form, scratch))
     return tuple(members)
+
+
+def _reads_whole(member: Member, inner: set[Buffer]) -> bool:
+    """Tell whether a member takes more rows in one piece than there are of a tensor in a pool."""
+    return member.form == "call" and any(
+        w.kernel > 1 and x.root in inner for x, w in member.fields.values()
+    )
 
 
 def _entering(members: Sequence[Member]) -> tuple[Buffer, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.ops._requantize import is_requantizable, requantized
 from glowmcu.ops.base import Example, Op, f32, i8, onnx_op
+from glowmcu.ops.copy import Copy
+from glowmcu.ops.interleave import Interleave
 from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reshape import normal_axis
-from glowmcu.ops.strided_copy import Move, dense_strides, emit_move
+from glowmcu.ops.strided_copy import part_of
 
 
 class Concat(Op):
@@ -40,13 +43,16 @@ class Concat(Op):
 
     def lower(self, b: Builder, *xs: Buffer) -> Buffer:
         y = b.result()
-        strides = dense_strides(y.type.shape)
+        parts = [requantized(b, x, y.type) for x in xs if x.type.numel]
+        outer = math.prod(y.type.shape[: self.axis])
+        if outer > 1 and len(parts) > 1:
+            runs = tuple(x.type.numel // outer for x in parts)
+            b.emit(Interleave(y=y, xs=tuple(parts), outer=outer, runs=runs))
+            return y
         at = 0
-        for x in xs:
-            part = requantized(b, x, y.type)
-            move = Move(x.type.shape, dense_strides(x.type.shape), strides, 0, at)
-            emit_move(b, y, part, move)
-            at += x.type.shape[self.axis] * strides[self.axis]
+        for x in parts:
+            b.emit(Copy(y=part_of(b, y, at, x.type.numel), x=x, bytes=x.nbytes))
+            at += x.type.numel
         return y
 
     examples = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.instr.instruction import In, Instruction, Out, RowWindow
 from glowmcu.ops.copy import Copy
 from glowmcu.targets.kernel import Kernel
 
@@ -133,7 +133,10 @@ def _region(array: Array, shape: Ints, strides: Ints, offset: int) -> Array:
 
 
 class StridedCopy(Instruction):
-    """y[y_offset + i . y_strides] = x[x_offset + i . x_strides]; the rest of y keeps its values."""
+    """y[y_offset + i . y_strides] = x[x_offset + i . x_strides]; the rest of y keeps its values.
+
+    one_row  of images, only one row each
+    """
 
     y: Out
     x: In
@@ -142,6 +145,7 @@ class StridedCopy(Instruction):
     y_strides: Ints
     x_offset: int
     y_offset: int
+    one_row: bool = False
 
     kernels = (Kernel("gm_strided_copy", template="strided_copy.c.j2", view=_view),)
 
@@ -151,11 +155,61 @@ class StridedCopy(Instruction):
         return Move(self.shape, self.x_strides, self.y_strides, self.x_offset, self.y_offset)
 
     def roles(self) -> dict[str, str]:
-        role = "out" if self.move.numel == self.y.type.numel else "inout"
-        return {**super().roles(), "y": role}
+        whole = self.one_row or self.move.numel == self.y.type.numel
+        return {**super().roles(), "y": "out" if whole else "inout"}
+
+    def windows(self) -> Mapping[str, RowWindow]:
+        """A row makes a row or several, where rows are not mixed; else all of x makes each row."""
+        found = self._by_rows()
+        return {"x": found[1]} if found else {}
+
+    def at_row(self, row: int) -> StridedCopy | None:
+        found = self._by_rows()
+        if found is None:
+            return None
+        move, window = found
+        return replace(
+            self,
+            shape=move.shape,
+            x_strides=move.x_strides,
+            y_strides=move.y_strides,
+            x_offset=move.x_offset + row * window.step // self.x.type.dtype.nbytes,
+            one_row=True,
+        )
+
+    def _by_rows(self) -> tuple[Move, RowWindow] | None:
+        """Return what is moved into the first row of y, and which rows of x that takes."""
+        x, y = self.x.type, self.y.type
+        if not x.rank == y.rank == 4 or not x.numel or self.move.numel < y.numel:
+            return None
+        if min(*self.x_strides, *self.y_strides, self.x_offset) < 0 or self.y_offset:
+            return None
+        rows, repeat = y.shape[1], max(1, y.shape[1] // x.shape[1])
+        shape, steps = list(self.shape), list(zip(self.x_strides, self.y_strides, strict=True))
+        outer = 0
+        if repeat > 1 and len(shape) > 1 and shape[0] * repeat == rows:
+            rows, outer = repeat, steps[0][0]  # what follows are the copies of a row
+            del shape[0], steps[0]
+        if shape[0] % rows:
+            return None
+        shape[0] //= rows
+        x_strides, y_strides = (tuple(column) for column in zip(*steps, strict=True))
+        move = Move(tuple(shape), x_strides, y_strides, self.x_offset, 0)
+        step, y_step = shape[0] * x_strides[0], shape[0] * y_strides[0]
+        if y_step * y.shape[1] != y.numel:
+            return None
+        row = x.numel // x.shape[1]
+        last = sum((n - 1) * s for n, s in zip(shape, x_strides, strict=True))
+        if self.x_offset + last < row and y.shape[1] == repeat * x.shape[1]:
+            if (outer, step) == ((row, 0) if repeat > 1 else (0, row)):
+                return move, RowWindow(repeat=repeat)
+        if outer:
+            return None
+        return move, RowWindow(kernel=x.shape[1], stride=0, step=step * x.dtype.nbytes)
 
     def reference(self, *arrays: Array) -> Array:
-        y, x = (np.empty(self.y.type.numel, arrays[-1].dtype), *arrays)[-2:]
+        size = self.move.numel if self.one_row else self.y.type.numel
+        y, x = (np.empty(size, arrays[-1].dtype), *arrays)[-2:]
         result = y.reshape(-1).copy()
         target = _region(result, self.shape, self.y_strides, self.y_offset)
         target[...] = _region(x, self.shape, self.x_strides, self.x_offset)

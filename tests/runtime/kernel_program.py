@@ -51,7 +51,9 @@ def random_array(rng: Any, type_: TensorType, low: float, high: float) -> Array:
             type_.dtype.numpy
         )
     real = rng.uniform(low, high, type_.shape).astype(np.float32)
-    return quantize(real, type_.quant, type_.dtype) if type_.quant else real
+    return (
+        quantize(real, type_.quant, type_.dtype) if type_.quant else real.astype(type_.dtype.numpy)
+    )
 
 
 def graph_of(op: Op, example: Example, rng: Any) -> tuple[Graph, dict[str, Array]]:

@@ -13,18 +13,24 @@ from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
 from glowmcu.lowering.select import select_kernels
+from glowmcu.ops._resize_taps import Axis
 from glowmcu.ops.base import f32, i8
+from glowmcu.ops.concat import Concat
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pool import Pool2D
+from glowmcu.ops.resize import Resize2D
+from glowmcu.ops.slice import Slice
+from glowmcu.ops.transpose import Transpose
 from glowmcu.targets.target import target
 
 
 class Maker:
     """Draws one network."""
 
-    def __init__(self, seed: int, *, real: bool = False) -> None:
+    def __init__(self, seed: int, *, real: bool = False, branches: bool = False) -> None:
         self.real = real
+        self.with_branches = branches
         self.chance = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.count = 0
@@ -34,8 +40,11 @@ class Maker:
         value for each channel."""
         pick = self.chance.choice
         h, w, c = self.chance.randint(5, 14), pick([1, 2, 5, 8, 9]), pick([1, 2, 3, 4, 8])
-        source = Value("x", (f32 if self.real else i8)(1, h, w, c))
+        planar = self.with_branches and self.chance.random() < 0.5
+        source = Value("x", (f32 if self.real else i8)(1, *((c, h, w) if planar else (h, w, c))))
         x, skip = source, None
+        if planar:
+            x = self.node(Transpose((0, 2, 3, 1)), x, x, same=True)
         for _ in range(self.chance.randint(2, 7)):
             made = self.layer(x)
             if made is None:
@@ -60,9 +69,14 @@ class Maker:
         """Append a layer whose window fits; None where it does not."""
         pick = self.chance.choice
         kind = pick(
-            ["conv", "conv", "pointwise", "depthwise", "depthwise", "max", "average", "map"]
+            [
+                *("conv", "conv", "pointwise", "depthwise", "depthwise", "max", "average", "map"),
+                *(["branches"] if self.with_branches else []),
+            ]
         )
         _, h, w, c = x.shape
+        if kind == "branches":
+            return self.branches(x)
         if kind == "map":
             return self.node(Elementwise(pick(["relu", "sigmoid"])), x, x)
         if kind == "pointwise":
@@ -87,6 +101,24 @@ class Maker:
         return self.conv(
             x, kernel, c if kind == "depthwise" else pick([2, 3, 4, 6]), groups, **shape
         )
+
+    def branches(self, x: Value) -> Value:
+        """Split the channels, give each part a layer, put them side by side, some with x."""
+        _, h, w, c = x.shape
+        cut = self.chance.randint(1, max(1, c - 1))
+        if self.chance.random() < 0.6 and h * w < 100:
+            repeat = self.chance.choice([(2, 2), (3, 1), (2, 1), (1, 2)])
+            axes = [Axis(n, n * k, k) for n, k in zip((h, w), repeat, strict=True)]
+            x = self.node(Resize2D(axes[0], axes[1]), x, x, same=True)
+            _, h, w, c = x.shape
+        parts = [x]
+        for start, count in ((0, cut), (cut, c - cut)):
+            if count:
+                op = Slice((0, 0, 0, start), (1, 1, 1, 1), (1, h, w, count))
+                part = self.node(op, x, x, same=True)
+                parts.append(self.conv(part, (3, 3), 4, 1, pads=(1, 1, 1, 1)))
+        count = self.chance.randint(2, len(parts))
+        return self.node(Concat(3), parts[-1], *parts[-count:], same=self.chance.random() < 0.7)
 
     def whole(self, x: Value) -> Value:
         """Append a layer over all rows, most often over the whole image."""
@@ -134,7 +166,9 @@ class Maker:
         return f"{kind}{self.count}"
 
 
-def random_function(seed: int, *, real: bool = False, machine: str = "host") -> Function:
+def random_function(
+    seed: int, *, real: bool = False, branches: bool = False, machine: str = "host"
+) -> Function:
     """Return a random network as instructions with kernels, by default the portable ones."""
-    graph = Maker(seed, real=real).network()
+    graph = Maker(seed, real=real, branches=branches).network()
     return select_kernels(lower(graph, graph.nodes(), "net"), target(machine), "balanced")

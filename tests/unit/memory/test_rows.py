@@ -70,7 +70,10 @@ def feeds(function: Function, seed: int) -> dict[str, Array]:
 @pytest.mark.parametrize("seed", range(40))
 def test_rows_give_the_bits_of_whole_layers(seed: int) -> None:
     function = random_function(seed)
-    changed = striped(function, seed)
+    assert_rows_give_the_bits(function, striped(function, seed), seed)
+
+
+def assert_rows_give_the_bits(function: Function, changed: Function, seed: int) -> None:
     verify(changed)
     layout = plan(changed, 4)
     check(changed, layout)
@@ -81,10 +84,16 @@ def test_rows_give_the_bits_of_whole_layers(seed: int) -> None:
         np.testing.assert_array_equal(got[name], array)
 
 
+@pytest.mark.parametrize("seed", range(500, 540))
+def test_rows_of_branches_give_the_bits_of_whole_layers(seed: int) -> None:
+    function = random_function(seed, branches=True)
+    assert_rows_give_the_bits(function, striped(function, seed), seed)
+
+
 @pytest.mark.cc
-@pytest.mark.parametrize("seed", range(100, 118))
+@pytest.mark.parametrize("seed", [*range(100, 118), *range(500, 512)])
 def test_rows_in_c_give_the_bits_of_whole_layers(seed: int) -> None:
-    function = random_function(seed)
+    function = random_function(seed, branches=seed >= 500)
     changed = striped(function, seed)
     layout = plan(changed, 4)
     options = Options(name="net", specialize="all" if seed % 2 else "none")
