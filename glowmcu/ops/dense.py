@@ -9,6 +9,7 @@ import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.fixedpoint import requantize
+from glowmcu.core.packing import pack
 from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
@@ -31,6 +32,9 @@ from glowmcu.ops.base import Example, Op, bias_i32, f32, f64, i8, i16, weights_i
 from glowmcu.ops.contract import emit_dense
 from glowmcu.ops.conv2d import ConvS8
 from glowmcu.targets.kernel import Kernel, Packed
+
+MAX_INNER_S4 = 1 << 20
+"""Most products of an int8 and a number from 0 to 15 whose sum surely fits 32 bits."""
 
 
 class Dense(Op):
@@ -166,6 +170,30 @@ def _pack_dense_s8(i: DenseS8) -> tuple[Packed, ...]:
     )
 
 
+def _accepts_s4(i: DenseS8) -> str:
+    if i.w.data is None or i.inner > MAX_INNER_S4:
+        return f"is for constant weights and up to {MAX_INNER_S4} inputs"
+    low, high = int(i.w.data.min(initial=0)), int(i.w.data.max(initial=0))
+    return "" if low >= -8 and high <= 7 else "is for weights from -8 to 7"
+
+
+def _pack_dense_s4(i: DenseS8) -> tuple[Packed, ...]:
+    assert i.w.data is not None
+    fields = pack(pack_by_four(i.w.data) + np.int8(8), 4)
+    comment = f"{i.w.name} [{i.cols}][{i.inner}] of 4 bits, plus 8, by four rows"
+    return (Packed("w", fields, comment), *_pack_dense_s8(i)[1:])
+
+
+DENSE_S4 = Kernel(
+    "gm_dense_s4",
+    accepts=_accepts_s4,
+    pack=_pack_dense_s4,
+    core=True,
+    modes=frozenset({"size"}),
+    flash=lambda i: 2 * i.inner * math.ceil(i.cols / 4) + 8 * i.cols + 250,
+)
+
+
 class DenseS8(Instruction):
     """y = requantize(bias + sum_k x * w), int8 or int16, the zero point of x folded into bias."""
 
@@ -185,6 +213,7 @@ class DenseS8(Instruction):
     kernels = (
         *for_type(
             dtypes.I8,
+            DENSE_S4,
             *DENSE_MVE,
             *DENSE_HALFWORD,
             *DENSE_DSP,
