@@ -328,20 +328,22 @@ class Importer:
         lists: tuple[list[Any], ...] = (self.problems, self.unread, self.standins)
         before, invalid, depth = [len(found) for found in lists], self.invalid, self._depth
         self.invalid = False
+        error: GlowmcuError | None = None
         try:
             found = run()
-            if len(self.problems) == before[0]:
-                self.invalid = invalid
-                return found
-            kind = InvalidModelError if self.invalid else UnsupportedError
-            error: GlowmcuError = kind(self.problems[before[0] :])
         except GlowmcuError as raised:
             error = raised
         except _MISMATCHES as raised:
             error = UnsupportedError(f"the operands do not go together: {raised}")
+        if len(self.problems) > before[0]:  # what was found first is the cause
+            kind = InvalidModelError if self.invalid else UnsupportedError
+            error = kind(self.problems[before[0] :])
+        self.invalid = invalid
+        if error is None:
+            return found
         for found_since, count in zip(lists, before, strict=True):
             del found_since[count:]
-        self.invalid, self._depth = invalid, depth
+        self._depth = depth
         return Refused(type(error)([self._as_seen_outside(p) for p in error.problems]))
 
     def _as_seen_outside(self, problem: Problem) -> Problem:

@@ -125,7 +125,8 @@ def rolled(
             seen.fail(
                 "a value that it hands on changes its type",
                 why=f"'{new.name}' is {new.type} after an iteration and {state.type} before it",
-                hint="give the loop a constant trip count, so that it can be unrolled",
+                hint="let it keep its shape, as by Pad; few iterations, whose number is constant, "
+                "become layers one after the other instead",
             )
     graph, outside = closed((number, *states), known, f"{seen.label}/{body.place}body")
     rows = known[len(states) :]

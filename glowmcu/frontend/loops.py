@@ -36,8 +36,7 @@ def import_loop(
         if not isinstance(unrolled, Refused):
             return unrolled
         if isinstance(made, Refused):
-            chosen = made if loop.limit is not None and loop.trips is None else unrolled
-            raise chosen.error
+            raise made.error if loop.limit is not None else unrolled.error
     return loop.looped(made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from glowmcu.graph.graph import Graph, Value
+from glowmcu.graph.graph import Graph, Value, body_of
 from glowmcu.graph.rewrite import substitute
 from glowmcu.ops.quant import Dequantize
 
@@ -22,13 +22,19 @@ def is_better_unrolled(count: int, body: Graph) -> bool:
     It is where there is little in all iterations together, and where each of few iterations takes
     large constants of its own, such as the weights of a layer: unrolled, these stay in flash.
     """
-    if count * max(1, len(body.nodes())) <= SMALL:
+    if count * max(1, _size(body)) <= SMALL:
         return True
     order = _all_values(body.outputs)
     number, rest = body.inputs[0], body.inputs[1:]
     by_number = _dependent(order, (number,)) - _dependent(order, rest)
     large = any(v.type.nbytes > LARGE_CONSTANT for v in by_number)
     return count <= FEW and large
+
+
+def _size(body: Graph) -> int:
+    """Return the number of nodes, those of loops inside included."""
+    inner = (body_of(node) for node in body.nodes())
+    return len(body.nodes()) + sum(_size(graph) for graph in inner if graph is not None)
 
 
 def closed(

@@ -45,7 +45,7 @@ class _Scan:
             if not isinstance(unrolled, Refused):
                 return unrolled
             if isinstance(made, Refused):
-                raise unrolled.error
+                raise made.error
         *found, _ = made.applied(self.body, states)
         rows = zip(found[len(states) :], made.op.axes, self.prepend, strict=True)
         turned = (_reversed(seen, r, a) if back else r for r, a, back in rows)
