@@ -238,7 +238,7 @@ def layers(console: Console, compilation: Compilation) -> None:
         body.append(
             (
                 str(number),
-                layer["op"],
+                layer["op"] + (f" x{layer['turns']}" if layer["turns"] > 1 else ""),
                 layer["name"],
                 layer["kernel"],
                 f"{layer['macs']:,}",
