@@ -123,6 +123,5 @@ def _main(unit: CodeUnit, sample: dict[str, Any], expected: dict[str, Any]) -> s
 
 def _array(name: str, c_type: str, data: Any, qualifier: str) -> str:
     flat = np.asarray(data).reshape(-1)
-    numbers = ", ".join(f"{v:.9g}f" if flat.dtype.kind == "f" else str(v) for v in flat.tolist())
-    numbers = numbers.replace("f,", "f,") if flat.dtype.kind != "f" else numbers
+    numbers = ", ".join(f"{v:.9e}f" if flat.dtype.kind == "f" else str(v) for v in flat.tolist())
     return f"static {qualifier}{c_type} {name}[] = {{{numbers}}};"

@@ -11,8 +11,9 @@ from glowmcu.core import dtypes
 from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
+from glowmcu.ops import _pair_product
 from glowmcu.ops._avx2 import CONV_AVX2, CONV_F32_AVX2
-from glowmcu.ops._conv_dsp import CONV_DSP
+from glowmcu.ops._conv_dsp import CONV_DSP, DSP, LONG_CODE
 from glowmcu.ops._conv_fpu import conv_fpu
 from glowmcu.ops._conv_mve import CONV_MVE
 from glowmcu.ops._halfword import CONV_HALFWORD
@@ -53,6 +54,12 @@ def _accepts_s16(i: ConvS8) -> str:
     if i.padded_width and not fills_by_bytes(dtypes.I16, i.fill):
         return f"padding of {i.fill} is not the same in both bytes"
     return _by_rows(i)
+
+
+def _pair_scratch(i: ConvS8) -> int:
+    """Return the bytes of the windows of two pixels, and of the ring of rows."""
+    pair = 8 * _pair_product.steps(i.kernel_height * i.kernel_width * i.channels)
+    return pair + (0 if _is_pointwise(i) else _scratch(i))
 
 
 def _scratch(i: ConvF32 | ConvS8) -> int:
@@ -238,6 +245,16 @@ class ConvS8(WindowInstruction):
         ),
         *for_type(
             dtypes.I16,
+            replace(
+                _RING,
+                symbol="gm_conv2d_s16_dsp",
+                requires=DSP,
+                folder="arm_dsp",
+                accepts=_accepts_s16,
+                scratch=_pair_scratch,
+                pack=lambda i: _pair_product.pack(i, i.groups, i.out_channels),
+                modes=LONG_CODE,
+            ),
             replace(_RING, symbol="gm_conv2d_s16", accepts=_accepts_s16),
             Kernel("gm_conv2d_s16_direct", pack=_pack_direct, core=True),
         ),

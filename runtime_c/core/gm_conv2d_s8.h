@@ -142,23 +142,17 @@ GM_INLINE void gm_conv2d_row(const gm_conv2d_s8_t *p, int32_t size, int32_t coun
     }
 }
 
-/* w: per group [ceil(out_channels / 4)][kernel_height][kernel_width][channels][4], missing channels
- * as zeros; bias and multiplier: per group, padded to a multiple of four.
- * scratch: a 1x1 convolution of stride 1 that does not widen, two pixels of x; with padding,
- * (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels; else NULL.
- * y may be x where each output row ends before the first input row that is not yet in the ring. */
-GM_INLINE void gm_conv2d_stored(const gm_conv2d_s8_t *p, int32_t size, void *y, const void *x,
-                                const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
+/* True for a 1x1 convolution of stride 1, which sees the whole batch as one row. */
+GM_INLINE int gm_conv2d_is_pointwise(const gm_conv2d_s8_t *p)
+{
+    return p->kernel_height == 1 && p->kernel_width == 1 && p->stride_height == 1 &&
+           p->stride_width == 1 && p->padded_width == 0;
+}
+
+/* The ring of padded rows. */
+GM_INLINE gm_ring_t gm_conv2d_ring(const gm_conv2d_s8_t *p, int32_t size, void *scratch)
 {
     const int32_t pixel = p->groups * p->channels * size;
-    /* a 1x1 convolution of stride 1 sees the whole batch as one row */
-    const int pointwise = p->kernel_height == 1 && p->kernel_width == 1 && p->stride_height == 1 &&
-                          p->stride_width == 1 && p->padded_width == 0;
-    const int32_t batch = pointwise ? 1 : p->batch;
-    const int32_t out_height = pointwise ? 1 : p->out_height;
-    const int32_t out_width = p->out_width * (pointwise ? p->batch * p->out_height : 1);
-    void *pair = pointwise && p->out_channels <= p->channels ? scratch : NULL;
     const int32_t room = p->padded_width - p->pad_left;
     gm_ring_t ring = {(unsigned char *)scratch,
                       (p->kernel_height - 1) * p->dilation_height + 1,
@@ -169,25 +163,51 @@ GM_INLINE void gm_conv2d_stored(const gm_conv2d_s8_t *p, int32_t size, void *y, 
                       p->fill,
                       0,
                       0};
+    return ring;
+}
+
+/* Point to the rows that row oy of the output sees: in the ring, or in x where nothing is padded.
+ */
+GM_INLINE void gm_conv2d_rows(const gm_conv2d_s8_t *p, int32_t size, gm_ring_t *ring, const void *x,
+                              int32_t oy, const void **rows)
+{
+    const int32_t row = p->width * p->groups * p->channels * size;
+    const int32_t first = oy * p->stride_height - p->pad_top;
+    if (p->padded_width > 0) {
+        gm_ring_rows(ring, x, row, first, p->kernel_height, p->dilation_height, rows);
+        return;
+    }
+    for (int32_t i = 0; i < p->kernel_height; i++) {
+        rows[i] = gm_from(x, first + i * p->dilation_height, row);
+    }
+}
+
+/* w: per group [ceil(out_channels / 4)][kernel_height][kernel_width][channels][4], missing channels
+ * as zeros; bias and multiplier: per group, padded to a multiple of four.
+ * scratch: a 1x1 convolution of stride 1 that does not widen, two pixels of x; with padding,
+ * (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels; else NULL.
+ * y may be x where each output row ends before the first input row that is not yet in the ring. */
+GM_INLINE void gm_conv2d_stored(const gm_conv2d_s8_t *p, int32_t size, void *y, const void *x,
+                                const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
+{
+    const int pointwise = gm_conv2d_is_pointwise(p);
+    const int32_t batch = pointwise ? 1 : p->batch;
+    const int32_t out_height = pointwise ? 1 : p->out_height;
+    const int32_t out_width = p->out_width * (pointwise ? p->batch * p->out_height : 1);
+    void *pair = pointwise && p->out_channels <= p->channels ? scratch : NULL;
+    gm_ring_t ring = gm_conv2d_ring(p, size, scratch);
     for (int32_t n = 0; n < batch; n++) {
         if (p->padded_width > 0) {
             gm_ring_start(&ring, p->pad_top);
         }
         for (int32_t oy = 0; oy < out_height; oy++) {
-            const int32_t first = oy * p->stride_height - p->pad_top;
             const void *rows[GM_WINDOW_ROWS];
-            if (p->padded_width > 0) {
-                gm_ring_rows(&ring, x, p->width * pixel, first, p->kernel_height,
-                             p->dilation_height, rows);
-            } else {
-                for (int32_t i = 0; i < p->kernel_height; i++) {
-                    rows[i] = gm_from(x, (first + i * p->dilation_height) * p->width, pixel);
-                }
-            }
+            gm_conv2d_rows(p, size, &ring, x, oy, rows);
             gm_conv2d_row(p, size, out_width, y, rows, w, bias, multiplier, pair);
             y = gm_to(y, p->out_width * p->groups * p->out_channels, size);
         }
-        x = gm_from(x, p->height * p->width, pixel);
+        x = gm_from(x, p->height * p->width * p->groups * p->channels, size);
     }
 }
 
