@@ -14,7 +14,9 @@ from glowmcu.core.types import Array, TensorType
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import In, Instruction, Out
+from glowmcu.ops import _pair_product
 from glowmcu.ops._avx2 import DENSE_AVX2
+from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.ops._conv_mve import DENSE_MVE
 from glowmcu.ops._dense_dsp import DENSE_DSP
 from glowmcu.ops._halfword import DENSE_HALFWORD
@@ -220,7 +222,20 @@ class DenseS8(Instruction):
             *DENSE_AVX2,
             Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),
         ),
-        *for_type(dtypes.I16, Kernel("gm_dense_s16", pack=_pack_dense_s8, core=True)),
+        *for_type(
+            dtypes.I16,
+            Kernel(
+                "gm_dense_s16_dsp",
+                requires=DSP,
+                folder="arm_dsp",
+                accepts=_pair_product.known,
+                scratch=lambda i: 8 * _pair_product.steps(i.inner) if i.rows > 1 else 0,
+                pack=lambda i: _pair_product.pack(i, 1, i.cols),
+                core=True,
+                modes=LONG_CODE,
+            ),
+            Kernel("gm_dense_s16", pack=_pack_dense_s8, core=True),
+        ),
     )
 
     @property

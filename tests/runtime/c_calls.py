@@ -45,7 +45,7 @@ _JINJA = jinja2.Environment(
 
 def portable(instruction: Instruction) -> Kernel:
     """Return the kernel in C for the instruction."""
-    return select(instruction, target("host")).kernel
+    return select(instruction, target("host"))
 
 
 def render(instruction: Instruction, function: str = "kernel") -> str:

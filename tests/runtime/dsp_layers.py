@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array, Quant, TensorType
 from glowmcu.emit.emitter import emit
 from glowmcu.emit.unit import CodeUnit, ModelInfo
@@ -32,7 +33,7 @@ M4 = target("cortex-m4")
 
 @dataclass(frozen=True)
 class Layer:
-    """One convolution or dense layer.
+    """One convolution or dense layer; `dtype` is that of x and y, scales are for int8.
 
     weights: random; small; extreme, all 127 or -127; even, odd, both: these, and -128 in such
              channels.
@@ -45,6 +46,7 @@ class Layer:
     zero_point: int = -3
     scale: float = 1.0
     clamp: tuple[float, float] | None = None
+    dtype: DType = dtypes.I8
 
     @property
     def is_dense(self) -> bool:
@@ -83,10 +85,11 @@ def function_of(layer: Layer, seed: int) -> Function:
     rng = np.random.default_rng(seed)
     data = _weights(layer, rng)
     inner = data[0].size
-    sx = 0.05
+    step = 2.0 ** (8 - layer.dtype.bits)
+    sx = 0.05 * step
     sw = tuple(0.01 * (1 + 0.1 * (n % 7)) for n in range(layer.w[0]))
-    sy = 0.05 * 0.012 * 5500 * inner**0.5 / 50 / layer.scale
-    x = Value("x", TensorType(dtypes.I8, layer.x, Quant.per_tensor(sx, layer.zero_point)))
+    sy = 0.05 * 0.012 * 5500 * inner**0.5 / 50 / layer.scale * step
+    x = Value("x", TensorType(layer.dtype, layer.x, Quant.per_tensor(sx, layer.zero_point)))
     w_type = TensorType(dtypes.I8, layer.w, Quant(sw, (0,) * len(sw), 0))
     w = constant("w", data, w_type)
     bias_type = TensorType(
@@ -100,7 +103,7 @@ def function_of(layer: Layer, seed: int) -> Function:
         else Conv2D(clamp=layer.clamp, **dict(layer.attributes))
     )
     shape = op.infer(x.type, w_type, bias_type).shape
-    y = TensorType(dtypes.I8, shape, Quant.per_tensor(sy, -7))
+    y = TensorType(layer.dtype, shape, Quant.per_tensor(sy, -7))
     node = apply(op, x, w, bias, name="y", types=(y,))
     graph = Graph("layer", (x,), node.outputs, ("y",))
     return lower(graph, graph.nodes(), "layer")
@@ -141,10 +144,11 @@ def unit_of(function: Function, name: str, share: bool, processor: Target = M4) 
 def feeds_of(layer: Layer, seed: int) -> list[dict[str, Array]]:
     """Random values, and those that drive sums to their bounds."""
     rng = np.random.default_rng(seed)
-    random = rng.integers(-128, 128, layer.x)
-    corners = np.where(rng.integers(0, 2, layer.x) > 0, 127, -128)
-    found = (random, corners, np.full(layer.x, 127), np.full(layer.x, -128))
-    return [{"x": f.astype(np.int8)} for f in found]
+    low, high = layer.dtype.low, layer.dtype.high
+    random = rng.integers(low, high + 1, layer.x)
+    corners = np.where(rng.integers(0, 2, layer.x) > 0, high, low)
+    found = (random, corners, np.full(layer.x, high), np.full(layer.x, low))
+    return [{"x": f.astype(layer.dtype.numpy)} for f in found]
 
 
 def expected_of(function: Function, feeds: list[dict[str, Array]]) -> list[Array]:
@@ -204,3 +208,4 @@ LAYERS = [
     dense(1, 67, 5, clamp=(-2.0, 2.0)),
     dense(1, 128, 6, weights="even"),
 ]
+LAYERS += [replace(layer, dtype=dtypes.I16, zero_point=0) for layer in LAYERS[::4]]

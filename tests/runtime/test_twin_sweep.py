@@ -59,7 +59,17 @@ def window(rng: Any, layer: Callable[..., Layer], image: Sequence[int], *out: in
 
 
 def layers() -> Iterator[Layer]:
-    """Yield layers in which every size from 1 to 17 stands in every place."""
+    """Yield layers in which every size from 1 to 17 stands in every place, int8 and int16."""
+    for number, layer in enumerate(layers_s8()):
+        yield layer
+        if number % 3:
+            continue
+        zero = layer.zero_point if layer.zero_point % 5 == 0 else 0
+        yield replace(layer, dtype=dtypes.I16, zero_point=zero)
+
+
+def layers_s8() -> Iterator[Layer]:
+    """Yield layers of int8."""
     rng = np.random.default_rng(17)
 
     def orders(places: int) -> Iterator[list[int]]:

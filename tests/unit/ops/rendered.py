@@ -27,7 +27,7 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"]
 
 def portable(instruction: Instruction) -> Kernel:
     """Return the kernel in C for the instruction."""
-    return select(instruction, target("host")).kernel
+    return select(instruction, target("host"))
 
 
 @cache
