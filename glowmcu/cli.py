@@ -126,7 +126,7 @@ def run(source: Path, data: Path, output: Path | None, board: str | None, **valu
     if source.is_dir():
         unit = read_unit(source, values["name"])
     else:
-        compilation = compile_from(values, source)
+        compilation = compile_from({**values, "board": board}, source)
         unit = compilation.unit if board is not None else compilation.for_host().unit
     with progress(values["quiet"]) as report:
         report("building and running")
@@ -160,7 +160,7 @@ def verify(model: Path, data: Path, samples: int, board: str | None, **values: A
     from glowmcu import show
     from glowmcu.verify.levels import verify_compilation
 
-    compilation = compile_from(values, model)
+    compilation = compile_from({**values, "board": board}, model)
     with progress(values["quiet"]) as report:
         results = verify_compilation(compilation, data, samples, board, report)
     if not values["quiet"]:

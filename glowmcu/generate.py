@@ -27,6 +27,7 @@ from glowmcu.memory.guard import conditions_first, guard_choices
 from glowmcu.memory.limit import ram_problems
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
+from glowmcu.targets.board import Board, board, boards_with_room
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.select import why_not
 from glowmcu.targets.target import target
@@ -117,7 +118,11 @@ def generate(
         return Generated(function, layout, unit, records, options)
 
     found = attempt(options, 0)
-    _check_ram(found, options)
+    on = board(options.board) if options.board and options.ram_limit is None else None
+    if on is not None and found.plan.size > on.largest_room:
+        options = replace(options, ram_limit=on.largest_room)
+        found = attempt(options, 0)
+    _check_ram(found, options, on)
     limit = _flash_limit(lowered, options)
     if limit is not None and found.flash > limit:
         found = _within_flash(found, limit, options, attempt)
@@ -152,16 +157,33 @@ def _run_passes(
     return runner.run(lowered, function_passes(options, save)), tuple(runner.records)
 
 
-def _check_ram(found: Generated, options: Options) -> None:
-    """Raise DoesNotFitError where the arena is too large, and say so if the weights are as well."""
+def _check_ram(found: Generated, options: Options, on: Board | None) -> None:
+    """Raise DoesNotFitError where the arena is too large, and say so if the weights are as well.
+
+    on  the board that the limit comes from; None: it is the user's
+    """
     problems = list(ram_problems(found.function, found.plan, options.ram_limit))
     if not problems:
         return
+    if on is not None:
+        problems = [_of_board(problem, found.plan.size, on) for problem in problems]
     weights = found.unit.report["weights_bytes"]
     if options.flash_limit is not None and weights > options.flash_limit:
         what = f"the weights alone need {weights} bytes, the limit is {options.flash_limit}"
         problems.append(Problem(what, hint="raise --flash-limit or quantize to int8"))
     raise DoesNotFitError(problems)
+
+
+def _of_board(problem: Problem, size: int, on: Board) -> Problem:
+    """Return a problem with a limit as one with the board that it comes from."""
+    region, memory = on.largest_ram
+    larger = ", ".join([b.name for b in boards_with_room(size, on)][:6])
+    return replace(
+        problem,
+        what=f"the network does not fit the board {on.name}: {region} of {memory.length} bytes is "
+        f"{size - on.largest_room} bytes too small; {problem.what}",
+        hint=f"quantize it, or choose a larger board{': ' if larger else ''}{larger}",
+    )
 
 
 def _flash_limit(lowered: Function, options: Options) -> int | None:

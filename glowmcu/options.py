@@ -30,6 +30,8 @@ class Options:
     fix_inputs   input name -> value; the input becomes a constant, so that what depends on it folds
     state        input name -> output name; the network keeps the value from one call to the next,
                  and neither is passed any more
+    board        a name from `glowmcu boards`, or a file like their board.toml: the arena and the
+                 weights are placed in the regions of its memory; "": not placed
     optimize     what kernels are chosen for: speed (fewest estimated cycles, flash is free up to
                  flash_limit), balanced (no more flash than 1.3 times the weights and 24 KiB, where
                  that can be), size (little code and scratch)
@@ -59,6 +61,7 @@ class Options:
 
     name: str = ""
     target: str = "host"
+    board: str = ""
     quantize: Literal["none", "int8", "int16", "mixed"] = "none"
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     fix_inputs: Mapping[str, float | int] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from glowmcu.instr.instruction import Instruction
 if TYPE_CHECKING:
     from glowmcu.driver import Compilation
     from glowmcu.instr.instruction import Instruction
+    from glowmcu.targets.board import Board
     from glowmcu.targets.kernel import Kernel
     from glowmcu.verify.compare import Comparison, Difference
 
@@ -181,13 +182,13 @@ def target_rows() -> Rows:
 
 def board_rows() -> Rows:
     """The boards, with memory and clock."""
-    from glowmcu.targets.board import list_boards
+    from glowmcu.targets.board import FLASHES, RAMS, list_boards
 
     body = [
         (
             b.name,
-            str(b.flash_bytes // 1024),
-            str(b.ram_bytes // 1024),
+            _sizes(b, FLASHES),
+            _sizes(b, RAMS),
             f"{b.clock / 1e6:g}",
             "yes" if b.emulated else "no",
             "yes" if b.startup else "no",
@@ -197,6 +198,11 @@ def board_rows() -> Rows:
     ]
     headings = ("board", "flash KiB", "RAM KiB", "MHz", "emulated", "images", "what")
     return headings, body  # type: ignore[return-value]
+
+
+def _sizes(on: Board, regions: Sequence[str]) -> str:
+    """Return KiB of each region, the quickest first."""
+    return " + ".join(str(on.memory[r].length // 1024) for r in regions if r in on.memory)
 
 
 def summary(console: Console, compilation: Compilation, folder: Path | None = None) -> None:

@@ -74,6 +74,11 @@ def compile_together(
             why="every network has its own",
             hint="share one with --shared-arena, or compile them one by one",
         )
+    if options.board:
+        raise OptionError(
+            "the memory of a board is divided for one network only",
+            hint="leave out --board, or compile the networks one by one",
+        )
     every = _distributed(options, protos)
     found: list[Compilation] = []
     for model, name, own in zip(models, names, every, strict=True):
@@ -199,11 +204,11 @@ def _check_limits(
         problems += _named(
             largest.unit.name, ram_problems(largest.function, layout, options.ram_limit)
         )
-    weights = sum(c.unit.report["weights_bytes"] for c in found)
-    if options.flash_limit is not None and weights > options.flash_limit:
-        what = f"the weights of all networks need {weights} bytes, the limit is"
-        problems.append(
-            Problem(f"{what} {options.flash_limit}", hint="raise --flash-limit or quantize to int8")
-        )
+    reports = [c.unit.report for c in found]
+    flash = sum(r["weights_bytes"] + r["code_bytes_estimate"] for r in reports)
+    if options.flash_limit is not None and flash > options.flash_limit:
+        what = f"all networks need about {flash} bytes of flash, the limit is {options.flash_limit}"
+        hint = f"--flash-limit {flash}, --optimize size, or quantize to int8"
+        problems.append(Problem(what, hint=hint))
     if problems:
         raise DoesNotFitError(problems)

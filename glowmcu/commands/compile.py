@@ -24,6 +24,13 @@ from glowmcu.commands.model import compile_from, err, make_options, model_option
 )
 @model_options
 @click.option(
+    "--board",
+    default="",
+    metavar="NAME",
+    help="Place the arena and the weights in this board's regions of memory, by use; the target is"
+    " the board's. A file like boards/*/board.toml describes a board of your own.",
+)
+@click.option(
     "--input",
     "input_",
     type=click.Choice(["whole", "rows"]),
@@ -78,6 +85,10 @@ def compile_command(
         _compile_together(models, output, shared_arena, values)
         return
     (model,) = models
+    if values["board"] and values["target"] == "host":
+        from glowmcu.targets.board import board as find_board
+
+        values["target"] = find_board(values["board"]).target
     from glowmcu.core.passes import Stopped, Trace
     from glowmcu.show import dump_any, summary
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from glowmcu.commands.model import model_options, out, progress, unit_for_board
 
 _BAR = 30
+_LABELS = {"ram": "RAM"}
 _board = click.option("--board", "board_name", required=True, metavar="NAME", help="The board.")
 
 
@@ -51,7 +52,7 @@ def firmware(
 
     on = find_board(board_name)
     need_startup(on)
-    unit = unit_for_board(values, source, on, self_test=True)
+    unit = unit_for_board(values, source, on, self_test=True, board=board_name)
     if project is not None:
         firmware_project(unit, on).write(project)
         if output is None:
@@ -64,8 +65,9 @@ def firmware(
     if values["quiet"]:
         return
     out.print(f"[bold]{unit.name}[/] on {on.name}: {on.summary}")
-    out.print(bar("flash", built.footprint.flash, on.flash_bytes))
-    out.print(bar("RAM", built.footprint.ram, on.ram_bytes, f"{on.stack:,} of it stack"))
+    for region, used in built.footprint.regions.items():
+        note = f"{on.stack:,} of it stack" if region == "ram" else ""
+        out.print(bar(_LABELS.get(region, region), used, on.memory[region].length, note))
     out.print(bar("stack", built.stack, on.stack, "C library not counted"))
     out.print("written: " + ", ".join(map(str, built.files)), markup=False)
     if on.emulated:
@@ -80,7 +82,7 @@ def bar(label: str, used: int, limit: int, note: str = "") -> Text:
     """Return one line: a bar of `used` out of `limit` bytes, the numbers, a note."""
     filled = min(_BAR, -(-used * _BAR // limit))
     colour = "green" if used <= 0.8 * limit else "yellow" if used <= limit else "red"
-    line = Text(f"  {label:<6}")
+    line = Text(f"  {label:<11}")
     line.append("█" * filled, colour).append("░" * (_BAR - filled), "dim")
     line.append(f" {used:>10,} of {limit:,} bytes, {used / limit:.0%}")
     return line.append(f" ({note})" if note else "")
@@ -113,7 +115,7 @@ def profile(source: Path, board_name: str, data: Path | None, as_json: bool, **v
 
     on = find_board(board_name)
     need_emulator(on)
-    unit = unit_for_board(values, source, on)
+    unit = unit_for_board(values, source, on, board=board_name)
     sample = load_samples(data, unit.inputs, 1)[0] if data else typical_sample(unit.inputs)
     with progress(values["quiet"]) as report:
         report(f"building for {on.name}, running QEMU")
@@ -174,8 +176,8 @@ def fit(model: Path, names: tuple[str, ...], **values: Any) -> None:
     body: list[Sequence[str]] = [
         (
             fitted.board.name,
-            _share(fitted.flash, fitted.board.flash_bytes),
-            _share(fitted.ram, fitted.board.ram_bytes),
+            _share(fitted.flash, fitted.flash_limit),
+            _share(fitted.ram, fitted.ram_limit),
             f"{fitted.instructions:,}" if fitted.instructions is not None else "-",
             f"{fitted.seconds * 1e3:,.1f} ms" if fitted.seconds is not None else "-",
             fitted.verdict,

@@ -201,6 +201,7 @@ def make_options(values: dict[str, Any]) -> Options:
     options = Options(
         name=values["name"],
         target=values["target"],
+        board=values.get("board") or "",
         shapes=dict(values["shapes"]),
         fix_inputs=dict(values["fix_inputs"]),
         state=dict(values["states"]),

@@ -18,12 +18,14 @@ from glowmcu.emit.golden import Golden
 from glowmcu.emit.golden import context as golden_context
 from glowmcu.emit.memory import Memory, address, arena_align, arena_size
 from glowmcu.emit.names import short
+from glowmcu.emit.regions import place_regions
 from glowmcu.emit.specialize import specialised_layers
 from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.striped import Striped
 from glowmcu.options import Options
+from glowmcu.targets.board import board, section
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.target import Target
 
@@ -60,6 +62,9 @@ def emit(
     align, size = arena_align(plan), arena_size(plan)
     facts = report.facts(function, plan, code, runtime, target, options, info, inputs, outputs)
     facts.update(arena_bytes=size, arena_align=align)
+    on = board(options.board) if options.board else None
+    regions = place_regions(on, code, size, facts["code_bytes_estimate"])
+    facts["regions"] = dict(regions.nbytes)
     context: dict[str, Any] = {
         "name": name,
         "NAME": name.upper(),
@@ -70,6 +75,10 @@ def emit(
         "outputs": outputs,
         "slots": (*inputs, *outputs),
         "outside": _outside(inputs, outputs),
+        "board": on.name if on else "",
+        "regions": regions,
+        "arena_section": section(regions.arena),
+        "slow_section": section("flash_slow"),
         "feed": _feed(function, plan, code, inputs),
         "states": _states(function, plan),
         "size": size,

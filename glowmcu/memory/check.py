@@ -79,11 +79,9 @@ def _check_bounds(function: Function, plan: Plan) -> None:
 
 def _check_outside(function: Function, plan: Plan) -> None:
     """The caller's tensors lie beyond the arena, apart from all others; inputs are only read."""
-    outside = sorted(
-        {b.root for b in function.buffers() if b.is_outside}, key=lambda b: plan.offsets[b]
-    )
+    outside = {b.root for b in function.buffers() if b.is_outside and b.root.nbytes}
     end = plan.size
-    for root in outside:
+    for root in sorted(outside, key=lambda b: plan.offsets[b]):
         start, stop = _addresses(root, plan)
         if start < end or stop > plan.extent:
             raise IllFormedError(f"{_at(root, plan)} does not lie by itself outside the arena")

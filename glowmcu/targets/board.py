@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -14,13 +14,25 @@ from glowmcu import resources
 from glowmcu.errors import OptionError
 from glowmcu.targets.target import target
 
+RAMS = ("ram_fast", "ram", "ram_slow")
+FLASHES = ("flash", "flash_slow")
+"""Names of regions of memory, the quickest first."""
+_ACCESS = {"flash": "rx", "vectors": "rx", "ram": "rwx"}
+_SECTIONS = {"ram_fast": ".bss", "ram_slow": ".bss", "flash_slow": ".rodata"}
+_OTHER_DATA = 2048
+"""Bytes of the main RAM for what a program has beside the stack and the arena."""
+
 
 @dataclass(frozen=True)
 class Region:
-    """A range of addresses."""
+    """A range of addresses.
+
+    setup  the application must make the memory accessible first: it is outside the chip
+    """
 
     origin: int
     length: int
+    setup: bool = False
 
     def __contains__(self, address: int) -> bool:
         return self.origin <= address < self.origin + self.length
@@ -36,7 +48,8 @@ class Board:
     qemu     command line of the emulator without the image; () where nothing emulates the board
     stack    bytes reserved for the stack at the bottom of the RAM
     clock    of the processor, which board_clock() counts: ticks per second
-    memory   flash, ram and, where the vectors are elsewhere than at the start of flash, vectors
+    memory   flash, ram and, where the vectors are elsewhere than at the start of flash, vectors;
+             ram_fast, ram_slow and flash_slow for arenas and weights that are placed by use
     """
 
     name: str
@@ -63,17 +76,58 @@ class Board:
         """Bytes of RAM, the stack included."""
         return self.memory["ram"].length
 
+    def arena_region(self, size: int) -> str | None:
+        """Return the quickest region of RAM that an arena fits into, None if there is none."""
+        return next((r for r in RAMS if r in self.memory and self.arena_room(r) >= size), None)
+
+    def arena_room(self, region: str) -> int:
+        """Return the bytes that an arena can have in a region of RAM."""
+        other = self.stack + _OTHER_DATA if region == "ram" else 0
+        return self.memory[region].length - other
+
+    @property
+    def largest_ram(self) -> tuple[str, Region]:
+        """The RAM with most room for an arena, and its name."""
+        name = max((r for r in RAMS if r in self.memory), key=self.arena_room)
+        return name, self.memory[name]
+
+    @property
+    def largest_room(self) -> int:
+        """Bytes that an arena can have at most."""
+        return self.arena_room(self.largest_ram[0])
+
+    def region_of(self, address: int) -> str:
+        """Return the region that holds an address, "" where there is no memory."""
+        return next((n for n, r in self.memory.items() if address in r), "")
+
     def linker_script(self) -> str:
         """Return the linker script made from boards/common/link.ld.in."""
-        access = {"flash": "rx", "vectors": "rx", "ram": "rwx"}
         lines = [
-            f"    {key.upper()} ({access[key]}) : "
+            f"    {key.upper()} ({_ACCESS[key.split('_')[0]]}) : "
             f"ORIGIN = {region.origin:#010x}, LENGTH = {region.length:#x}"
             for key, region in self.memory.items()
         ]
         vectors = "VECTORS" if "vectors" in self.memory else "FLASH"
         template = Template((common_folder() / "link.ld.in").read_text(encoding="utf-8"))
-        return template.substitute(memory="\n".join(lines), VECTORS=vectors, stack=self.stack)
+        return template.substitute(
+            memory="\n".join(lines),
+            VECTORS=vectors,
+            stack=self.stack,
+            regions="\n".join(_output_section(n) for n in self.memory if n in _SECTIONS),
+        )
+
+
+def section(region: str) -> str:
+    """Return the section of what is placed in a region, "" where it needs no name of its own.
+
+    A linker script that does not know it takes it for an ordinary .bss or .rodata.
+    """
+    return f"{_SECTIONS[region]}.{region}" if region in _SECTIONS else ""
+
+
+def _output_section(region: str) -> str:
+    kind = " (NOLOAD)" if region in RAMS else ""
+    return f"    .{region}{kind} : {{ *({section(region)}) }} > {region.upper()}\n"
 
 
 def common_folder() -> Path:
@@ -94,7 +148,12 @@ def emulated_boards() -> tuple[Board, ...]:
 
 
 def board(name: str) -> Board:
-    """Return the board `name`; raise OptionError for an unknown one, nearest names first."""
+    """Return the board `name`, or that of a file whose name ends in .toml.
+
+    Raises OptionError for an unknown one, nearest names first.
+    """
+    if name.endswith(".toml"):
+        return _load_own(Path(name))
     boards = {b.name: b for b in list_boards()}
     found = boards.get(name.replace("_", "-"))
     if found is None:
@@ -105,6 +164,18 @@ def board(name: str) -> Board:
             hint=f"did you mean {' or '.join(near)}? {known}" if near else known,
         )
     return found
+
+
+def boards_with_room(arena: int, instead_of: Board) -> list[Board]:
+    """Return the boards with room for an arena that run code for another one."""
+    own = target(instead_of.target)
+    return [
+        b
+        for b in list_boards()
+        if b.largest_room >= arena
+        and target(b.target).compiler == own.compiler
+        and not target(b.target).lacks(own)
+    ]
 
 
 def need_emulator(on: Board) -> None:
@@ -127,6 +198,27 @@ def need_startup(on: Board) -> None:
             why="its boot ROM wants more than a vector table in front of the program",
             hint="`glowmcu export` makes a component for its kit; `glowmcu fit` tells the sizes",
         )
+
+
+def _load_own(file: Path) -> Board:
+    try:
+        found = _load(file)
+    except OSError as error:
+        raise OptionError(f"cannot read the board '{file}'", why=error.strerror or "") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OptionError(
+            f"'{file}' does not describe a board",
+            why=f"{type(error).__name__}: {error}",
+            hint="compare it with a boards/*/board.toml of glowmcu",
+        ) from None
+    known = {"flash", "ram", "vectors", *_SECTIONS}
+    if not {"flash", "ram"} <= set(found.memory) <= known:
+        raise OptionError(
+            f"'{file}' does not describe a board",
+            why=f"its regions of memory are {', '.join(found.memory)}",
+            hint=f"flash and ram, and perhaps {', '.join(sorted(known - {'flash', 'ram'}))}",
+        )
+    return found if file.stem == "board" else replace(found, name=file.stem)
 
 
 def _load(file: Path) -> Board:

@@ -17,7 +17,8 @@ from glowmcu.verify.firmware import main_source
 from glowmcu.verify.image import Footprint, build_image, measure, processor_of
 from glowmcu.verify.tools import find_tool
 
-FORMATS = {".bin": "binary", ".hex": "ihex"}
+FORMATS = {".bin": ("-O", "binary"), ".hex": ("-O", "ihex")}
+_SLOW = "flash_slow"
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,29 @@ def deliver(
         stack = _stack(unit, folder)
         objcopy = find_tool(processor_of(unit, board).compiler + "objcopy")
         places = [output, *(output.with_suffix(suffix) for suffix in FORMATS)]
-        for suffix, kind in FORMATS.items():
-            command = [objcopy, "-O", kind, str(image), str(image.with_suffix(suffix))]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise VerificationError("the image cannot be converted", why=done.stderr.strip())
+        footprint = measure(image, board)
+        slow = footprint.regions.get("flash_slow", 0) > 0
+        leave, only = ("-R", f".{_SLOW}"), ("-j", f".{_SLOW}")
+        _convert(objcopy, image, ".hex", *FORMATS[".hex"])
+        _convert(objcopy, image, ".bin", *FORMATS[".bin"], *(leave if slow else ()))
+        if slow:  # far from the rest, which a .bin cannot say
+            _convert(objcopy, image, f".{_SLOW}.bin", *FORMATS[".bin"], *only)
+            places.append(output.with_suffix(f".{_SLOW}.bin"))
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
-            for place, suffix in zip(places, (".elf", *FORMATS), strict=True):
+            for place in places:
+                suffix = place.name.removeprefix(output.stem) if place != output else ".elf"
                 shutil.copyfile(image.with_suffix(suffix), place)
         except OSError as error:
             raise OptionError(f"cannot write '{output}'", why=str(error)) from None
-        return Delivered(tuple(places), measure(image, board), stack)
+        return Delivered(tuple(places), footprint, stack)
+
+
+def _convert(objcopy: str, image: Path, suffix: str, *options: str) -> None:
+    command = [objcopy, *options, str(image), str(image.with_suffix(suffix))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise VerificationError("the image cannot be converted", why=done.stderr.strip())
 
 
 def _stack(unit: CodeUnit, folder: Path) -> int:

@@ -15,7 +15,7 @@ from glowmcu.emit.unit import CodeUnit
 from glowmcu.targets.board import Board, common_folder, need_startup
 from glowmcu.targets.target import target
 from glowmcu.verify.host import HostLibrary, fitting
-from glowmcu.verify.image import STARTUP, check_target, compiler_flags, processor_of
+from glowmcu.verify.image import STARTUP, check_target, compiler_flags, need_setup, processor_of
 from glowmcu.verify.typical import typical_sample
 
 
@@ -26,6 +26,7 @@ def firmware(unit: CodeUnit, board: Board, sample: Mapping[str, Array] | None = 
     the code.
     """
     need_startup(board)
+    need_setup(unit, board)
     check_target(unit, board)
     files = {name: text for name, text in unit.files.items() if name != "CMakeLists.txt"}
     common = common_folder()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.errors import DoesNotFitError, ToolMissingError
-from glowmcu.targets.board import Board, emulated_boards
+from glowmcu.targets.board import FLASHES, RAMS, Board, emulated_boards
 from glowmcu.targets.target import target
 from glowmcu.verify.profile import profile_on_board
 from glowmcu.verify.typical import typical_sample
@@ -33,28 +33,40 @@ _CODE_OVERHEAD = 1024
 
 @dataclass(frozen=True)
 class Fit:
-    """One board: bytes needed, instructions and time of an inference; None where not known."""
+    """One board: bytes needed, instructions and time of an inference; None where not known.
+
+    regions  where the board's memory has several: bytes of weights in slow flash, the arena's RAM
+    """
 
     board: Board
-    flash: int | None
-    ram: int | None
+    flash: int
+    ram: int
     instructions: int | None
     seconds: float | None
+    regions: tuple[str, ...] = ()
+
+    @property
+    def flash_limit(self) -> int:
+        """Bytes of all flash."""
+        return sum(self.board.memory[r].length for r in FLASHES if r in self.board.memory)
+
+    @property
+    def ram_limit(self) -> int:
+        """Bytes of the largest RAM, which an arena has to fit into."""
+        return max(self.board.memory[r].length for r in RAMS if r in self.board.memory)
 
     @property
     def verdict(self) -> str:
         """Yes, or the bytes that are missing."""
-        if self.flash is None or self.ram is None:
-            return "no"
         short = [
             f"{missing:,} B {what}"
             for what, missing in (
-                ("flash", self.flash - self.board.flash_bytes),
-                ("RAM", self.ram - self.board.ram_bytes),
+                ("flash", self.flash - self.flash_limit),
+                ("RAM", self.ram - self.ram_limit),
             )
             if missing > 0
         ]
-        return f"lacks {', '.join(short)}" if short else "yes"
+        return f"lacks {', '.join(short)}" if short else ", ".join(("yes", *self.regions))
 
 
 @dataclass(frozen=True)
@@ -81,13 +93,25 @@ def fit_boards(
         if board.target not in needs:
             needs[board.target] = _measure(unit_for(board.target), progress)
         need = needs[board.target]
-        fits = need.flash <= board.flash_bytes and need.arena + board.stack <= board.ram_bytes
-        seconds = None
-        if fits and need.instructions is not None:
-            cycles = need.instructions * CYCLES_PER_INSTRUCTION[board.target]
-            seconds = cycles / board.clock
-        found.append(Fit(board, need.flash, need.arena + board.stack, need.instructions, seconds))
+        region = board.arena_region(need.arena)
+        stack = board.stack if region in ("ram", None) else 0
+        fit = Fit(board, need.flash, need.arena + stack, need.instructions, None)
+        if fit.verdict == "yes":
+            seconds = None
+            if need.instructions is not None:
+                seconds = need.instructions * CYCLES_PER_INSTRUCTION[board.target] / board.clock
+            fit = replace(fit, seconds=seconds, regions=_regions(board, need, region))
+        found.append(fit)
     return found
+
+
+def _regions(board: Board, need: _Needs, arena: str | None) -> tuple[str, ...]:
+    """Return what is said of a network that takes more than the main memory."""
+    found = [f"arena in {arena}"] if arena not in ("ram", None) else []
+    over = need.flash - board.flash_bytes
+    if over > 0:
+        found.append(f"{over:,} B of weights in flash_slow")
+    return tuple(found)
 
 
 def _measure(unit: CodeUnit, progress: Callable[[str], None]) -> _Needs:

@@ -13,7 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.errors import DoesNotFitError, OptionError, VerificationError
-from glowmcu.targets.board import Board, common_folder, list_boards, need_startup
+from glowmcu.targets.board import FLASHES, RAMS, Board, common_folder, list_boards, need_startup
 from glowmcu.targets.target import Target, target
 from glowmcu.verify.tools import find_tool
 
@@ -38,10 +38,22 @@ _ALLOCATED = 0x2  # flag of an ELF section that takes memory
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes that an image occupies; ram includes the stack reserved for it."""
+    """Bytes that an image occupies; RAM includes the stack reserved for it.
 
-    flash: int
-    ram: int
+    regions  by the name of the board's region; flash and ram are those of all regions of a kind
+    """
+
+    regions: Mapping[str, int]
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash."""
+        return sum(n for region, n in self.regions.items() if region not in RAMS)
+
+    @property
+    def ram(self) -> int:
+        """Bytes of RAM."""
+        return sum(n for region, n in self.regions.items() if region in RAMS)
 
 
 def build_image(
@@ -59,6 +71,7 @@ def build_image(
     DoesNotFitError if flash or RAM is too small.
     """
     need_startup(board)
+    need_setup(unit, board)
     check_target(unit, board)
     compiler = find_tool(target(board.target).compiler + "gcc")
     files = {**unit.files, **sources, "link.ld": board.linker_script()}
@@ -77,6 +90,17 @@ def build_image(
     if done.returncode != 0:
         raise _build_error(done.stderr, unit, board)
     return folder / "image.elf"
+
+
+def need_setup(unit: CodeUnit, board: Board) -> None:
+    """Raise OptionError where the network lies in memory that our startup does not make usable."""
+    for region in unit.report.get("regions", {}):
+        if region in board.memory and board.memory[region].setup:
+            raise OptionError(
+                f"no image for the board {board.name} can be built with this network",
+                why=f"it lies in {region}, which the application has to set up first",
+                hint="`glowmcu export` makes a component for an application that does",
+            )
 
 
 def compiler_flags(processor: Target) -> tuple[str, ...]:
@@ -139,17 +163,19 @@ def _build_error(message: str, unit: CodeUnit, board: Board) -> Exception:
 
 def measure(image: Path, board: Board) -> Footprint:
     """Return how many bytes of flash and RAM the ELF file `image` occupies on `board`."""
-    flash = ram = 0
+    found = {"flash": 0, "ram": 0}
     with image.open("rb") as stream:
         for section in ELFFile(stream).iter_sections():
             header = section.header
             if not header.sh_flags & _ALLOCATED or not header.sh_size:
                 continue
-            in_ram = header.sh_addr in board.memory["ram"]
-            ram += header.sh_size if in_ram else 0
-            # initialised data take flash too, from where the startup copies them
-            flash += header.sh_size if not in_ram or header.sh_type == "SHT_PROGBITS" else 0
-    return Footprint(flash, ram)
+            region = board.region_of(header.sh_addr)
+            region = region if region in (*RAMS, *FLASHES) else "flash"
+            found[region] = found.get(region, 0) + header.sh_size
+            if region in RAMS and header.sh_type == "SHT_PROGBITS":
+                # initialised data take flash too, from where the startup copies them
+                found["flash"] += header.sh_size
+    return Footprint(dict(sorted(found.items())))
 
 
 def function_at(image: Path, address: int) -> str:
