@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from glowmcu.core import dtypes
 from glowmcu.core.types import Array
 from glowmcu.errors import OptionError
 from glowmcu.frontend.functions import has_body
@@ -371,7 +372,8 @@ def write_arrays(path: Path, results: Mapping[str, Array]) -> None:
     """Write arrays into an .npz file."""
     try:
         with path.open("wb") as file:
-            np.savez(file, **dict(results))  # type: ignore[arg-type]
+            known = {n: _known_to_numpy(a) for n, a in results.items()}
+            np.savez(file, **known)  # type: ignore[arg-type]
     except OSError as error:
         raise OptionError(f"cannot write '{path}'", why=str(error)) from None
 
@@ -382,3 +384,9 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OptionError(f"cannot write '{path}'", why=str(error)) from None
+
+
+def _known_to_numpy(array: Array) -> Array:
+    """Return integers of fewer than 8 bits as bytes, which a file can say."""
+    dtype = dtypes.of(array.dtype)
+    return array.astype(dtype.storage) if dtype in dtypes.SMALL_INTEGERS else array

@@ -26,7 +26,7 @@ from glowmcu.frontend.stored import misread, plain
 from glowmcu.frontend.structure import order, reads_of
 from glowmcu.frontend.tensors import TensorReader
 from glowmcu.frontend.unsupported import grouped, unsupported
-from glowmcu.frontend.widen import narrowed, widened
+from glowmcu.frontend.widen import narrowed, narrows, widened
 from glowmcu.graph.graph import Value, constant
 from glowmcu.ops.base import IMPORTERS
 from glowmcu.ops.onnx_node import OnnxNode
@@ -188,8 +188,11 @@ class Importer:
             return ()
         problems = self._import(site, seen)
         if problems is None and any(v and v.type.dtype is dtypes.F64 for v in site.seen.inputs):
-            self._note(f"{site.node.op_type} of float64 is computed in float32")
+            self._note_narrow(site)
         return problems
+
+    def _note_narrow(self, site: _Site) -> None:
+        self._note(f"{site.node.op_type} of float64 is computed in float32")
 
     def _import(self, site: _Site, wide: OnnxNode | None = None) -> tuple[Problem, ...] | None:
         """Run the node's importer; return what it objects to, None if all is well.
@@ -269,7 +272,10 @@ class Importer:
         except _MISMATCHES as error:
             return (site.seen.problem(f"the operands do not go together: {error}"),)
         if body is not None:
-            return self._expand_into(site, body)
+            problems = self._expand_into(site, body)
+            if problems is None and narrows(body, site.seen):
+                self._note_narrow(site)
+            return problems
         body = functions.schema_body(site.schema, site.node, site.seen.inputs, site.seen.opset)
         return () if body is None else self._expand_into(site, body)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from glowmcu.core import types
+from glowmcu.core import dtypes, types
 from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import InvalidModelError
 
@@ -121,14 +121,19 @@ def _with_sample_axis(array: Array, item: Input) -> Array:
 
 def _convert(array: Array, item: Input) -> Array:
     want = item.type.dtype.numpy
-    if array.dtype == want:
-        return np.ascontiguousarray(array)
+    if array.dtype == want or array.dtype == np.dtype((np.void, want.itemsize)):
+        # files hold types that numpy does not know as bytes
+        return np.ascontiguousarray(array).view(want)
     if item.type.quant is not None and array.dtype.kind == "f":
         return types.quantize(array, item.type.quant, item.type.dtype)
     if want.kind == "f" or np.can_cast(array.dtype, want, "safe"):
         return array.astype(want)
+    small = item.type.dtype
+    if small in dtypes.SMALL_INTEGERS and array.dtype.kind in "iu":
+        if small.low <= array.min(initial=0) and array.max(initial=0) <= small.high:
+            return array.astype(want)
     raise InvalidModelError(
-        f"data for input '{item.name}' are {array.dtype}, the network takes {item.type}",
+        f"data for input '{item.name}' are {array.dtype}, the network takes {item.type.in_bytes()}",
         hint="give the stored integers, or real numbers, which are quantized"
         if item.type.quant
         else f"convert them to {want}",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import onnx
 from onnx.defs import OpSchema
 
 from glowmcu.core import dtypes
@@ -57,3 +58,15 @@ def _declared(seen: OnnxNode, schema: OpSchema, index: int) -> DType | None:
         if value is not None and of.type_str == formal.type_str and value.type.dtype in NARROW:
             return value.type.dtype
     return None
+
+
+def narrows(body: onnx.FunctionProto, seen: OnnxNode) -> bool:
+    """Tell whether the definition of a node takes an input of float64 to float32."""
+    doubles = {
+        f"x{i}" for i, v in enumerate(seen.inputs) if v is not None and v.type.dtype is dtypes.F64
+    }
+    return any(
+        node.op_type == "Cast" and node.input[0] in doubles and a.i == onnx.TensorProto.FLOAT
+        for node in body.node
+        for a in node.attribute
+    )

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import glowmcu
+from glowmcu import show
 from glowmcu.core import dtypes
 from glowmcu.core.dtypes import DType
 from glowmcu.core.packing import stored
@@ -262,3 +263,20 @@ def only(function: Any, instruction: Any) -> Any:
     return function.__class__(
         function.name, function.inputs, function.outputs, function.output_names, (instruction,)
     )
+
+
+def test_data_may_be_wider_if_they_fit(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.INT8)]
+    io = {"x": (TensorProto.INT4, (3, 3))}, {"y": (TensorProto.INT8, (3, 3))}
+    compiled = glowmcu.compile(network(nodes, *io))
+    x = numbers(dtypes.I4, 3, 3)
+    np.savez(tmp_path / "x.npz", x=x)
+    for data in (x, x.astype(np.int8), x.astype(np.int64), np.load(tmp_path / "x.npz")["x"]):
+        assert np.array_equal(compiled.run({"x": data})["y"], x.astype(np.int8))
+    with pytest.raises(glowmcu.errors.InvalidModelError, match="convert them to int4"):
+        compiled.run({"x": np.full((3, 3), 8, np.int8)})
+
+
+def test_results_in_a_file(tmp_path: Path) -> None:
+    show.write_arrays(tmp_path / "y.npz", {"y": numbers(dtypes.U2, 3)})
+    assert np.load(tmp_path / "y.npz")["y"].dtype == np.uint8

@@ -177,6 +177,9 @@ def test_what_is_computed_in_float_says_so() -> None:
     said = "AveragePool of float64 is computed in float32"
     compiled = glowmcu.compile(network("AveragePool", {"x": x}, {}, "x", kernel_shape=[2, 2]))
     assert said in compiled.report["notes"]
+    signal = {"s": RNG.normal(size=(1, 8, 1))}
+    transformed = glowmcu.compile(network("DFT", signal, {}, "s", axis=1))
+    assert "DFT of float64 is computed in float32" in transformed.report["notes"]
     plain = glowmcu.compile(network("MatMul", {"x": x}, {"b": x[0, 0]}, "x b"))
     assert not any("float64" in n for n in plain.report["notes"])
 
