@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from branching_networks import dense, squeeze, u_net
 
 from glowmcu.core.types import Array
 from glowmcu.driver import Compilation, compile_network
@@ -33,6 +36,8 @@ ARENAS = {
     ("ww", "size", "rows"): 2596,
 }
 FLOAT = {"kws": 15720, "ic": 49664}
+BRANCHES = {squeeze: (24608, 16600), dense: (65648, 25580), u_net: (73736, 33900)}
+"""Arenas without and with chains of rows."""
 BALANCED = {"kws": 8900, "vww": 31000, "ic": 26500, "ad": 1450, "ww": 3900}
 """What a Cortex-M4 must not need more of; the kernels decide how much less it is."""
 
@@ -100,6 +105,23 @@ def test_float_networks_run_by_rows_too(shared: Path, name: str) -> None:
     expected = HostLibrary(whole.for_host().unit).run(feeds)
     for output, array in HostLibrary(rows.for_host().unit).run(feeds).items():
         np.testing.assert_array_equal(array.view(np.int32), expected[output].view(np.int32))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("network", BRANCHES, ids=lambda f: f.__name__)
+def test_branches_meet_row_by_row(network: Callable[[], onnx.ModelProto]) -> None:
+    model, chance = network(), np.random.default_rng(0)
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    samples = [{"x": chance.standard_normal(shape).astype(np.float32)} for _ in range(2)]
+    options = Options(name="net", target="cortex-m4", quantize="int8")
+    rows = compile_network(model, options, samples)
+    whole = compile_network(model, replace(options, stripe=False), samples)
+    assert (whole.plan.size, rows.plan.size) == BRANCHES[network]
+    assert_sound(rows)
+    feeds = random_feeds(rows, 1)
+    expected = HostLibrary(whole.for_host().unit).run(feeds)
+    for output, array in HostLibrary(rows.for_host().unit).run(feeds).items():
+        np.testing.assert_array_equal(array, expected[output])
 
 
 def test_rows_can_be_left_out(shared: Path) -> None:
