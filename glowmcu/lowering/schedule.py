@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from glowmcu.core.order import Step, Steps, best_order
 from glowmcu.errors import GlowmcuError
 from glowmcu.graph.graph import Graph, Node, Value, body_of
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
-from glowmcu.lowering.order import Step, Steps, best_order
 
 _MANY_STEPS = 200
 

@@ -5,12 +5,13 @@ from glowmcu.instr.function import Function
 from glowmcu.memory.chain import Offered
 from glowmcu.memory.direction import choose_directions
 from glowmcu.memory.feed import feed_rows
+from glowmcu.memory.reorder import reorder
 from glowmcu.memory.share import eliminate_copies, eliminate_dead_stores, share_in_place
 from glowmcu.memory.stripe import stripe
 from glowmcu.options import Options
 from glowmcu.targets.target import Target
 
-_BEFORE = (eliminate_dead_stores, eliminate_copies)
+_BEFORE = (eliminate_dead_stores, eliminate_copies, reorder)
 _AFTER = (share_in_place, choose_directions)
 FUNCTION_PASSES: tuple[Pass[Function], ...] = tuple(map(as_pass, (*_BEFORE, *_AFTER)))
 """The passes that do not depend on options."""

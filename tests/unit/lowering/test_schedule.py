@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from glowmcu.core import dtypes
+from glowmcu.core.order import Step, Steps, best_order
 from glowmcu.core.types import TensorType
 from glowmcu.graph.graph import Graph, Node, Value, apply, constant
 from glowmcu.instr.buffer import Buffer
-from glowmcu.lowering.order import Step, Steps, best_order
 from glowmcu.lowering.schedule import schedule
 
 

@@ -19,12 +19,15 @@ class Step:
     reads, writes  numbers of the tensors that go in, and of those that come out
     first          bytes written while all that is read is still there
     inner          for a chain, most bytes inside it after what it alone reads is gone
+    over           (tensor that is read, bytes) that what is written may take of a tensor when this
+                   step is the last that reads it
     """
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     first: int
     inner: int = 0
+    over: tuple[tuple[int, int], ...] = ()
 
 
 _Path = tuple["_Path", int] | None
@@ -34,10 +37,17 @@ _State = tuple[int, int, int, _Path]  # peak so far, bytes live now, steps ready
 class Steps:
     """Steps, given in a valid order, and what each one does to the bytes that are live.
 
-    Sets of steps are bits of an integer. `kept` are the tensors that live to the end.
+    Sets of steps are bits of an integer. `kept` are the tensors that live to the end; of `pairs`
+    of steps the first one runs before the second one, whatever they read and write.
     """
 
-    def __init__(self, steps: Sequence[Step], sizes: Sequence[int], kept: frozenset[int]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        sizes: Sequence[int],
+        kept: frozenset[int],
+        pairs: Iterable[tuple[int, int]] = (),
+    ) -> None:
         self.steps = tuple(steps)
         writer = {t: n for n, step in enumerate(steps) for t in step.writes}
         readers: dict[int, int] = {}
@@ -49,6 +59,9 @@ class Steps:
                 if tensor in writer:
                     self.before[number] |= 1 << writer[tensor]
                     self.after[writer[tensor]] |= 1 << number
+        for first, second in pairs:
+            self.before[second] |= 1 << first
+            self.after[first] |= 1 << second
         self.followers = [tuple(_members(mask)) for mask in self.after]
         self.live = sum(sizes[t] for t in readers.keys() - writer.keys())
         self.growth = [
@@ -58,7 +71,15 @@ class Steps:
             [(readers[t] & ~(1 << n), sizes[t]) for t in step.reads if t not in kept]
             for n, step in enumerate(steps)
         ]
-        self.floor = max((s.first + sum(sizes[t] for t in s.reads) for s in steps), default=0)
+        self.over = [
+            [(readers[t] & ~(1 << n), size) for t, size in step.over if t not in kept]
+            for n, step in enumerate(steps)
+        ]
+        self.floor = max((self._least(step, sizes) for step in steps), default=0)
+
+    def _least(self, step: Step, sizes: Sequence[int]) -> int:
+        saved = max((size for _, size in step.over), default=0)
+        return step.first + sum(sizes[t] for t in step.reads) - saved
 
     def take(self, number: int, done: int, live: int) -> tuple[int, int]:
         """Return the bytes live during a step and after it; `done` are the steps before it."""
@@ -66,7 +87,9 @@ class Steps:
         for others, size in self.frees[number]:
             if not others & ~done:
                 remain -= size
-        return max(live + step.first, remain + step.inner), remain + self.growth[number]
+        saved = max((size for others, size in self.over[number] if not others & ~done), default=0)
+        during = max(live + step.first - saved, remain + step.inner)
+        return during, remain + self.growth[number]
 
     def run(self, order: Iterable[int], done: int = 0, live: int | None = None) -> tuple[int, int]:
         """Return the most bytes live while steps run in an order, and those live after it."""
