@@ -70,17 +70,6 @@ def squeeze() -> onnx.ModelProto:
     return net.model(y, 3, 64)
 
 
-def dense() -> onnx.ModelProto:
-    """Return a dense block: every layer sees all earlier ones."""
-    net = Network(2)
-    x, channels = net.conv("x", 3, 16, 3, 2), 16
-    for _ in range(4):
-        x = net.beside(x, net.conv(net.conv(x, channels, 16, 1), 16, 8, 3))
-        channels += 8
-    y = net.op("Flatten", net.op("GlobalAveragePool", net.conv(x, channels, 24, 1)))
-    return net.model(y, 3, 64)
-
-
 def u_net() -> onnx.ModelProto:
     """Return an encoder and a decoder that sees the encoder's results."""
     net = Network(3)
