@@ -192,4 +192,11 @@ Loop.examples = (
         low=0,
         high=9,
     ),
+    Example(
+        (TensorType(dtypes.I32, ()), TensorType(dtypes.BOOL, ()), f32(3), f32(3)),
+        {"body": _doubling(), "count": 6, "states": 1, "axes": (0,)},
+        constants=(0, 1),
+        low=0,
+        high=9,
+    ),
 )

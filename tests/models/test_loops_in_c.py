@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -404,3 +407,74 @@ def test_loops_on_a_board() -> None:
     run = profile_on_board(compilation.unit, board("mps2-an386"), {"x": sequences(1, 70)[0]})
     counts = {layer.op: layer.instructions for layer in run.layers}
     assert counts["DenseF32"] > 70 * (8 * 16 + 4 * 16) / 4
+
+
+def everything() -> onnx.ModelProto:
+    """Return loops within one another and in a choice, that end early, with what they stack."""
+    inner = (
+        "body = h (int64 j, bool go2, float[3] u) => (bool more2, float[3] v, float[3] w) { "
+        "s = Add(u, a) v = Sin(s) w = Mul(v, x) r2 = ReduceSum<keepdims = 0>(v) "
+        "more2 = Less(r2, limit) }"
+    )
+    body = (
+        "body = g (int64 i, bool go, float[3] a) => (bool more, float[3] c, float[3] row) { "
+        f"k = Min(i, m) t, rows = Loop<{inner}>(k, , a) c = Softmax(t) row = Sub(c, y) "
+        "r = ReduceMax<keepdims = 0>(row) more = Less(r, limit) }"
+    )
+    return model(
+        "(float[3] x, float[3] y, float limit, bool flag, bool first, int64 n) => "
+        "(float[3] p, float[N, 3] q) <int64 m = {90}> { most = Min(n, m) "
+        f"l, q = Loop<{body}>(most, first, x) p = If(flag) <then_branch = p1 () => (float[3] r1) "
+        f"{{ r1, q1 = Loop<{body}>(most, first, y) }}, "
+        "else_branch = p2 () => (float[3] r2) { r2 = Sin(l) }> }"
+    )
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("flag", [True, False])
+def test_everything_at_once(flag: bool) -> None:
+    for limit in (0.0, 2.5, 1e9):
+        both(
+            everything(),
+            4,
+            x=X,
+            y=Y,
+            limit=np.array(limit, np.float32),
+            flag=np.array(flag),
+            first=np.array(True),
+            n=np.array(60, np.int64),
+        )
+
+
+COMPILERS = ("gcc -std=c99", "gcc -std=c99 -m32", "clang -std=c99")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("command", COMPILERS)
+def test_compilers_have_nothing_to_say(command: str, tmp_path: Path) -> None:
+    unit = compiled(everything(), 4).unit
+    unit.write(tmp_path)
+    done = subprocess.run(
+        [*command.split(), *STRICT[1:], "-O2", "-I.", "-c", *unit.sources],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+@pytest.mark.cc
+def test_the_layout_is_clang_formats(tmp_path: Path) -> None:
+    if shutil.which("clang-format") is None:
+        pytest.skip("clang-format is not installed")
+    text = compiled(everything(), 4).unit.files["looped.c"]
+    style = Path(__file__).resolve().parents[2] / ".clang-format"
+    done = subprocess.run(
+        ["clang-format", f"--style=file:{style}"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == text
