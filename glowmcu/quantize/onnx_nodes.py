@@ -23,6 +23,7 @@ from glowmcu.ops.softmax import Softmax
 from glowmcu.ops.transpose import Transpose
 from glowmcu.quantize.onnx_functions import FUNCTION_WRITERS
 from glowmcu.quantize.onnx_layers import LAYER_WRITERS
+from glowmcu.quantize.onnx_loops import LOOP_WRITERS
 from glowmcu.quantize.onnx_places import PLACE_WRITERS
 from glowmcu.quantize.write import TO_FIRST, Layout, WriteNode, Writer, operands_of, unsupported
 
@@ -231,6 +232,7 @@ def _broadcast(writer: Writer, node: Node) -> None:
 WRITERS: dict[type, WriteNode] = {
     **FUNCTION_WRITERS,
     **LAYER_WRITERS,
+    **LOOP_WRITERS,
     **PLACE_WRITERS,
     Broadcast: _broadcast,
     Concat: _concat,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -81,6 +82,16 @@ class Writer:
         node = helper.make_node(op, list(inputs), outputs, name=f"{label}:{op}", **attributes)
         self.nodes.append(node)
         return outputs
+
+    @contextmanager
+    def inside(self) -> Iterator[list[onnx.NodeProto]]:
+        """Collect the nodes of a graph in a node; what they define is known there only."""
+        outer, names = self.nodes, dict(self._names)
+        self.nodes = []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self._names = outer, names
 
     def ints(self, values: Any) -> str:
         """Return the name of constant sizes, axes or places."""
@@ -227,17 +238,31 @@ def to_onnx(graph: Graph) -> onnx.ModelProto:
 
 
 def _written(graph: Graph, writer: Writer) -> onnx.ModelProto:
-    from glowmcu.quantize.onnx_nodes import WRITERS
-
     for value in graph.values():
         writer.need(_SINCE.get(value.type.dtype, 0))
     inputs = []
     for value in graph.inputs:
         writer.define(value, writer.unique(value.name))
-        inputs.append(_info(value.name, value.type))
-    outputs = [_info(n, v.type) for n, v in zip(graph.output_names, graph.outputs, strict=True)]
+        inputs.append(info(value.name, value.type))
+    outputs = [info(n, v.type) for n, v in zip(graph.output_names, graph.outputs, strict=True)]
     for name in graph.output_names:
         writer.unique(name)
+    write_nodes(writer, graph)
+    for name, value in zip(graph.output_names, graph.outputs, strict=True):
+        writer.nodes.append(helper.make_node("Identity", [writer.stored(value)], [name], name=name))
+    proto = helper.make_graph(writer.nodes, graph.name, inputs, outputs, writer.initializers)
+    opset = [helper.make_opsetid("", writer.opset)]
+    version = helper.find_min_ir_version_for(opset)
+    model = helper.make_model(proto, opset_imports=opset, ir_version=version)
+    model.producer_name, model.producer_version = "glowmcu", glowmcu.__version__
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write_nodes(writer: Writer, graph: Graph) -> None:
+    """Write the nodes of a graph, or of a loop's body, whose inputs are defined."""
+    from glowmcu.quantize.onnx_nodes import WRITERS
+
     for node in graph.nodes():
         if isinstance(node.op, Quantize):
             _write_quantize(writer, node)
@@ -252,15 +277,6 @@ def _written(graph: Graph, writer: Writer) -> onnx.ModelProto:
                     hint="compile the network with --quantize instead of exporting it",
                 )
             write(writer, node)
-    for name, value in zip(graph.output_names, graph.outputs, strict=True):
-        writer.nodes.append(helper.make_node("Identity", [writer.stored(value)], [name], name=name))
-    proto = helper.make_graph(writer.nodes, graph.name, inputs, outputs, writer.initializers)
-    opset = [helper.make_opsetid("", writer.opset)]
-    version = helper.find_min_ir_version_for(opset)
-    model = helper.make_model(proto, opset_imports=opset, ir_version=version)
-    model.producer_name, model.producer_version = "glowmcu", glowmcu.__version__
-    onnx.checker.check_model(model, full_check=True)
-    return model
 
 
 def save_onnx(graph: Graph, path: Path) -> None:
@@ -272,7 +288,8 @@ def save_onnx(graph: Graph, path: Path) -> None:
         raise OptionError(f"cannot write '{path}'", why=str(error)) from None
 
 
-def _info(name: str, type_: TensorType) -> onnx.ValueInfoProto:
+def info(name: str, type_: TensorType) -> onnx.ValueInfoProto:
+    """Return what ONNX says of a graph's input or output."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(type_.dtype.numpy))
     return helper.make_tensor_value_info(name, kind or TensorProto.FLOAT, type_.shape)
 

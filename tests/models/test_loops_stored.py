@@ -13,6 +13,7 @@ from glowmcu.core.types import Array
 from glowmcu.driver import Compilation, compile_network
 from glowmcu.instr.evaluate import evaluate
 from glowmcu.options import Options
+from glowmcu.quantize.write import to_onnx
 from glowmcu.verify.host import HostLibrary
 
 STEPS, WIDTH = 80, 16
@@ -145,3 +146,15 @@ def test_images_are_carried_in_the_layout_of_the_layers(target: str) -> None:
     right = reference(proto, feeds)["y"]
     found = HostLibrary(compilation.unit).run(feeds)["y"]
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
+
+
+def test_integer_loops_can_be_written_as_onnx() -> None:
+    proto = integer_network("scan", "z8")
+    graph = compile_network(proto, Options(name="stored")).graph
+    feeds: dict[str, Any] = {"x": RANDOM.normal(size=(STEPS, 1, WIDTH)).astype(np.float32)}
+    written = to_onnx(graph)
+    assert [n.op_type for n in written.graph.node].count("Loop") == 1
+    right, found = reference(proto, feeds), reference(written, feeds)
+    for name, array in right.items():
+        assert np.abs(found[name] - array).max() < 1.2 * 0.05
+        assert np.mean(np.abs(found[name] - array) > 0.0079) < 0.05

@@ -26,7 +26,7 @@ MEANINGS = {"AsQuant", "Dequantize", "Quantize", "StayReal"}
 REFUSED = (
     rf"no ONNX node does the same as (?:{'|'.join(sorted(WITHOUT))})\n"
     "|a convolution of integers|a cumulative product|the function shift_(?:left|right)"
-    "|makes no int32|over no axis"
+    "|makes no int32|over no axis|may end early"
 )
 
 
