@@ -17,7 +17,8 @@ from glowmcu.ops.base import Example, bias_i32, i8, weights_i8
 from glowmcu.ops.conv import Conv2D
 from glowmcu.verify.board import board, run_all_on_board
 
-WINOGRAD = "gm_conv2d_s8_winograd"
+WINOGRAD = {"gm_conv2d_s8_winograd": 25, "gm_conv2d_s8_winograd2": 29}
+"""Kernels, and the power of two that no sum may pass."""
 
 
 def _example(
@@ -57,15 +58,19 @@ def examples() -> Iterator[Example]:
         yield _example(rng, size, out, pads, scale, int(rng.integers(1, 3)), clamp)
 
 
-def accepted() -> list[Step]:
-    found = [s for s in steps_of(Conv2D, examples(), "ConvS8") if kernel_of(s, WINOGRAD)]
+def accepted(symbol: str) -> list[Step]:
+    found = [s for s in steps_of(Conv2D, examples(), "ConvS8") if kernel_of(s, symbol)]
     assert len(found) >= 20
     return found
 
 
+every_kernel = pytest.mark.parametrize("symbol", WINOGRAD)
+
+
 @pytest.mark.cc
-def test_twin_equals_reference(tmp_path: Path) -> None:
-    calls = [(s, kernel_of(s, WINOGRAD), "plain") for s in accepted()]
+@every_kernel
+def test_twin_equals_reference(symbol: str, tmp_path: Path) -> None:
+    calls = [(s, kernel_of(s, symbol), "plain") for s in accepted(symbol)]
     calls += [(s, k, "in_place") for s, k, _ in calls if k and k.in_place(s.instruction)]
     assert any(mode == "in_place" for _, _, mode in calls)
     results = run_twins(calls, tmp_path)  # type: ignore[arg-type]
@@ -75,9 +80,10 @@ def test_twin_equals_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.qemu
-def test_assembly_equals_reference(qemu: None) -> None:
-    steps = accepted()
-    units = [unit_of(s, WINOGRAD) for s in steps]
+@every_kernel
+def test_assembly_equals_reference(symbol: str, qemu: None) -> None:
+    steps = accepted(symbol)
+    units = [unit_of(s, symbol) for s in steps]
     runs = run_all_on_board(units, board("mps2-an386"), [[s.feeds] for s in steps])
     for step, run in zip(steps, runs, strict=True):
         ((_, found),) = run.outputs[0].items()
@@ -91,12 +97,14 @@ def _with_bias(step: Step, value: int) -> Instruction:
     return replace(i, bias=Buffer("bias", i.bias.type, "constant", data=data))
 
 
-def test_sums_that_could_pass_the_bound_are_refused() -> None:
+@every_kernel
+def test_sums_that_could_pass_the_bound_are_refused(symbol: str) -> None:
     rng = np.random.default_rng(6)
     far = _example(rng, (8, 8, 64), 4, scale=200.0)
     (step,) = steps_of(Conv2D, [far], "ConvS8")
-    assert kernel_of(step, WINOGRAD)
-    heavy = _with_bias(step, (1 << 25) - 9 * 64 * 128 * 127 - 1), _with_bias(step, 1 << 25)
-    (kernel,) = (k for k in step.instruction.kernels if k.symbol == WINOGRAD)
+    assert kernel_of(step, symbol)
+    limit = WINOGRAD[symbol]
+    heavy = _with_bias(step, (1 << limit) - 9 * 64 * 128 * 127 - 1), _with_bias(step, 1 << limit)
+    (kernel,) = (k for k in step.instruction.kernels if k.symbol == symbol)
     assert kernel.accepts(heavy[0]) == ""
-    assert "could pass 2^25" in kernel.accepts(heavy[1])
+    assert f"could pass 2^{limit}" in kernel.accepts(heavy[1])

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Exact Winograd convolution F(4x4, 3x3) in integers, for the DSP extension of Armv7E-M and
- * Armv8-M: 36 products make 16 outputs instead of 144. All sums wrap modulo 2^32, which loses
- * nothing: the transforms scale the results by 9 * 2^k, 1/9 is a number modulo 2^32, and what
- * remains, the accumulator times 2^k with k up to 6, fits where |accumulator| < 2^25.
+ * Exact Winograd convolution in integers, for the DSP extension of Armv7E-M and Armv8-M. All sums
+ * wrap modulo 2^32, which loses nothing.
+ * F(4x4, 3x3): 36 products make 16 outputs instead of 144. The transforms scale the results by
+ * 9 * 2^k, 1/9 is a number modulo 2^32, and what remains, the accumulator times 2^k with k up to 6,
+ * fits where |accumulator| < 2^25.
+ * F(2x2, 3x3): 16 products make 4 outputs instead of 36; results are scaled by 4.
  * The hot loops are assembly, see gm_raw_product.h. */
 #ifndef GM_WINOGRAD_H
 #define GM_WINOGRAD_H
@@ -109,6 +111,15 @@ GM_INLINE void gm_winograd_move(int16_t *to, const int16_t *from, int32_t count)
     "cmp " #reg ", #" #low "\n\tit lt\n\tmovlt " #reg ", #" #low "\n\t"                            \
     "cmp " #reg ", #" #high "\n\tit gt\n\tmovgt " #reg ", #" #high "\n\t"
 
+/* Sums of F(2x2, 3x3): four of a column in r4-r7. */
+#define GM_WINOGRAD_FOUR(a, b, c, d)                                                               \
+    "ldr r4, [r0, #" #a "]\n\tldr r5, [r0, #" #b "]\n\t"                                           \
+    "ldr r6, [r0, #" #c "]\n\tldr r7, [r0, #" #d "]\n\t"
+/* Those transformed to two sums. */
+#define GM_WINOGRAD_COLUMN(first, second)                                                          \
+    "add " #first ", r5, r6\n\tsub " #second ", r5, r6\n\t"                                        \
+    "add " #first ", " #first ", r4\n\tsub " #second ", " #second ", r7\n\t"
+
 #else
 
 GM_INLINE void gm_winograd_input6(const int32_t d[6], int32_t to[6])
@@ -122,8 +133,8 @@ GM_INLINE void gm_winograd_input6(const int32_t d[6], int32_t to[6])
 }
 
 /* A tile of 6x6 pixels, rows `pitch` values apart, to 36 positions `block` values apart. */
-GM_INLINE void gm_winograd_input(const int16_t *x, int16_t *v, int32_t channels, int32_t pitch,
-                                 int32_t block)
+GM_INLINE void gm_winograd_input_4x4(const int16_t *x, int16_t *v, int32_t channels, int32_t pitch,
+                                     int32_t block)
 {
     for (int32_t c = 0; c < channels; c++) {
         int32_t half[6][6];
@@ -148,10 +159,52 @@ GM_INLINE void gm_winograd_input(const int16_t *x, int16_t *v, int32_t channels,
     }
 }
 
-/* Per position eight sums: four channels of two tiles. */
-GM_INLINE void gm_winograd_product(int16_t *v, const int32_t *u, int32_t channels, int32_t block)
+GM_INLINE void gm_winograd_input4(const int32_t d[4], int32_t to[4])
 {
-    for (int32_t at = 0; at < 36; at++) {
+    to[0] = d[0] - d[2];
+    to[1] = d[1] + d[2];
+    to[2] = d[2] - d[1];
+    to[3] = d[1] - d[3];
+}
+
+/* The columns of a 4x4 transform in the order of its positions. */
+GM_INLINE int32_t gm_winograd_column(int32_t place)
+{
+    return place < 2 ? place + 1 : place == 2 ? 0 : 3;
+}
+
+/* A tile of 4x4 pixels to 16 positions. */
+GM_INLINE void gm_winograd_input_2x2(const int16_t *x, int16_t *v, int32_t channels, int32_t pitch,
+                                     int32_t block)
+{
+    for (int32_t c = 0; c < channels; c++) {
+        int32_t half[4][4];
+        for (int32_t r = 0; r < 4; r++) {
+            int32_t d[4];
+            for (int32_t k = 0; k < 4; k++) {
+                d[k] = x[r * pitch + k * channels + c];
+            }
+            gm_winograd_input4(d, half[r]);
+        }
+        for (int32_t place = 0; place < 4; place++) {
+            int32_t d[4];
+            int32_t to[4];
+            for (int32_t k = 0; k < 4; k++) {
+                d[k] = half[k][gm_winograd_column(place)];
+            }
+            gm_winograd_input4(d, to);
+            for (int32_t i = 0; i < 4; i++) {
+                v[(place * 4 + i) * block + c] = (int16_t)to[i];
+            }
+        }
+    }
+}
+
+/* Per position eight sums: four channels of two tiles. */
+GM_INLINE void gm_winograd_product(int16_t *v, const int32_t *u, int32_t channels, int32_t block,
+                                   int32_t positions)
+{
+    for (int32_t at = 0; at < positions; at++) {
         int32_t sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         for (int32_t s = 0; s < channels; s += 2) {
             for (int32_t k = 0; k < 8; k++) {
@@ -174,9 +227,9 @@ GM_INLINE void gm_winograd_output6(const uint32_t m[6], uint32_t to[4])
 }
 
 /* A tile of 4x4 outputs of four channels. m: the sums of the first position. */
-GM_INLINE void gm_winograd_output(const int16_t *m, const int32_t *constants, int8_t *y,
-                                  const int32_t *roundings, int32_t block, int32_t pixel,
-                                  int32_t row, uint32_t ninth, int32_t low, int32_t high)
+GM_INLINE void gm_winograd_output_4x4(const int16_t *m, const int32_t *constants, int8_t *y,
+                                      const int32_t *roundings, int32_t block, int32_t pixel,
+                                      int32_t row, uint32_t ninth, int32_t low, int32_t high)
 {
     static const int32_t powers[4] = {3, 2, 1, 1};
     for (int32_t c = 0; c < 4; c++) {
@@ -201,6 +254,36 @@ GM_INLINE void gm_winograd_output(const int16_t *m, const int32_t *constants, in
                 const int64_t product = (int64_t)(int32_t)(to[j] * ninth) * constants[4 + c];
                 const int32_t sum = (int32_t)(product >> 32) + roundings[power - 2];
                 y[i * row + j * pixel + c] = (int8_t)gm_clamp_s32(sum >> power, low, high);
+            }
+        }
+    }
+}
+
+/* A tile of 2x2 outputs of four channels. */
+GM_INLINE void gm_winograd_output_2x2(const int16_t *m, const int32_t *constants, int8_t *y,
+                                      const int32_t *roundings, int32_t block, int32_t pixel,
+                                      int32_t row, int32_t shift, int32_t low, int32_t high)
+{
+    for (int32_t c = 0; c < 4; c++) {
+        uint32_t half[2][4];
+        for (int32_t place = 0; place < 4; place++) {
+            const int32_t j = gm_winograd_column(place);
+            uint32_t s[4];
+            for (int32_t k = 0; k < 4; k++) {
+                s[k] = gm_load_u32(m + (place * 4 + k) * block + 2 * c);
+            }
+            s[1] += j == 1 ? (uint32_t)constants[c] : 0U;
+            half[0][j] = s[0] + s[1] + s[2];
+            half[1][j] = s[1] - s[2] - s[3];
+        }
+        for (int32_t i = 0; i < 2; i++) {
+            const uint32_t *h = half[i];
+            const uint32_t found[2] = {h[0] + h[1] + h[2], h[1] - h[2] - h[3]};
+            for (int32_t j = 0; j < 2; j++) {
+                const int32_t acc = (int32_t)(found[j] << shift);
+                const int32_t high_word = (int32_t)(((int64_t)acc * constants[4 + c]) >> 32);
+                const int32_t result = (high_word + roundings[0]) >> 2;
+                y[i * row + j * pixel + c] = (int8_t)gm_clamp_s32(result, low, high);
             }
         }
     }
