@@ -213,7 +213,8 @@ def _in_place(i: ConvS8, t: Transform) -> tuple[tuple[str, str], ...]:
 def _cycles(i: ConvS8, t: Transform) -> float:
     pairs = i.batch * -(-i.out_height // t.size) * -(-i.out_width // (2 * t.size))
     transforms, outputs = (350, 4 * 420 + 60) if t is F4 else (90, 4 * 66 + 20)
-    group = t.positions * (7.5 * i.channels + 14) + 2 * outputs
+    channel, position = (7.5, 14) if t is F4 else (8, 16)
+    group = t.positions * (channel * i.channels + position) + 2 * outputs
     copy = 5 * t.size * i.out_channels if t.edges(i) else 0
     rows = i.batch * (i.out_height + 2 * i.out_height // t.size) * t.pitch(i) * 1.6
     return pairs * (i.channels * transforms + i.out_channels // 4 * group + copy) + rows

@@ -220,7 +220,12 @@ class DenseS8(Instruction):
             *DENSE_HALFWORD,
             *DENSE_DSP,
             *DENSE_AVX2,
-            Kernel("gm_dense_s8", pack=_pack_dense_s8, core=True),
+            Kernel(
+                "gm_dense_s8",
+                pack=_pack_dense_s8,
+                core=True,
+                cycles=lambda i: i.rows * i.cols * (4.5 * i.inner + 20),
+            ),
         ),
         *for_type(
             dtypes.I16,
