@@ -67,17 +67,17 @@ def _uses(function: Function) -> Iterator[_Use]:
     for index, instruction in enumerate(function.instructions):
         if isinstance(instruction, Striped):
             for number, member in enumerate(instruction.members):
-                yield from _use((index, number), called_symbol(member), member_view(member))
+                called, macs = member_view(member), member.instruction.macs
+                yield from _use((index, number), called_symbol(member), called, macs)
         elif instruction.kernel is not None:
-            yield from _use(index, instruction.kernel.symbol, instruction)
+            macs = instruction.macs * instruction.turns
+            yield from _use(index, instruction.kernel.symbol, instruction, macs)
 
 
-def _use(place: Place, symbol: str, instruction: Instruction) -> Iterator[_Use]:
+def _use(place: Place, symbol: str, instruction: Instruction, macs: int) -> Iterator[_Use]:
     kernel = instruction.kernel
     if kernel is not None and kernel.core:
-        yield _Use(
-            place, symbol, repr(instruction.attributes()), instruction.macs * instruction.turns
-        )
+        yield _Use(place, symbol, repr(instruction.attributes()), macs)
 
 
 def member_view(member: Member) -> Instruction:
