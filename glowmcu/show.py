@@ -254,6 +254,10 @@ def layers(console: Console, compilation: Compilation) -> None:
                 f"{first}-{last}",
             )
         )
+        for place, member in enumerate(layer["members"]):
+            figures = f"{member['macs']:,}", f"{member['output_bytes']:,}"
+            named = f"{number}.{place}", f"  {member['op']}", member["name"], member["kernel"]
+            body.append((*named, *figures, f"{member['rows']} rows", ""))
     headings = ("", "instruction", "layer", "kernel", "MACs", "bytes", "offset", "live")
     table(console, compilation.unit.name, (headings, body))
     console.print(f"arena {compilation.plan.size:,} bytes, bound {compilation.plan.lower_bound:,}")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
 from glowmcu.commands.model import model_options, out, progress, unit_for_board
+
+if TYPE_CHECKING:
+    from glowmcu.verify.profile import LayerCost
 
 _BAR = 30
 _LABELS = {"ram": "RAM"}
@@ -123,24 +126,29 @@ def profile(source: Path, board_name: str, data: Path | None, as_json: bool, **v
     if as_json:
         out.print(json.dumps(result.record(), indent=1), markup=False)
         return
-    body: list[Sequence[str]] = [
-        (
-            str(number),
-            layer.op,
-            layer.name,
-            layer.kernel,
-            f"{layer.macs:,}",
-            f"{layer.instructions:,}",
-            f"{layer.per_mac:.2f}" if layer.per_mac else "-",
-            f"{layer.share:.1%}",
-        )
-        for number, layer in enumerate(result.layers)
-    ]
+    body: list[Sequence[str]] = []
+    for number, layer in enumerate(result.layers):
+        body.append(_cost_row(str(number), layer))
+        for place, member in enumerate(layer.members):
+            body.append(_cost_row(f"{number}.{place}", member, "~"))
     headings = ("", "instruction", "layer", "kernel", "MACs", "executed", "per MAC", "share")
     show.table(out, f"{unit.name} on {on.name}", (headings, body))
     macs = sum(layer.macs for layer in result.layers)
     ratio = f", {result.instructions / macs:.2f} per MAC" if macs else ""
     out.print(f"{result.instructions:,} instructions per inference{ratio}")
+
+
+def _cost_row(number: str, layer: LayerCost, about: str = "") -> Sequence[str]:
+    return (
+        number,
+        layer.op,
+        layer.name,
+        layer.kernel,
+        f"{layer.macs:,}",
+        f"{about}{layer.instructions:,}",
+        f"{about}{layer.per_mac:.2f}" if layer.per_mac else "-",
+        f"{about}{layer.share:.1%}",
+    )
 
 
 @click.command()

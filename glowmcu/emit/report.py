@@ -13,11 +13,13 @@ from glowmcu.emit import literals
 from glowmcu.emit.estimate import code_estimate, stack_estimate
 from glowmcu.emit.memory import address
 from glowmcu.emit.names import short
+from glowmcu.emit.specialize import called_symbol
 from glowmcu.emit.unit import ModelInfo, Plan, Slot
 from glowmcu.emit.view import Code, LayerView, shape_text
 from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.cost import cycles, member_cycles
 from glowmcu.instr.function import Function
-from glowmcu.instr.striped import Striped
+from glowmcu.instr.striped import Member, Striped
 from glowmcu.memory.draw import draw_svg
 from glowmcu.options import Options
 from glowmcu.targets.select import verdicts
@@ -127,9 +129,7 @@ def _layer(
         "specialised": not kernel.template and layer.function not in ("", kernel.symbol),
         "turns": instruction.turns,
         "macs": instruction.macs * instruction.turns,
-        "weights_bytes": sum(
-            a.nbytes for a in code.arrays if a.name.split("_layer")[-1].startswith(prefix[5:])
-        ),
+        "weights_bytes": _weights(code, prefix),
         "output_bytes": sum(b.nbytes for b in written),
         "scratch_bytes": instruction.scratch.nbytes if instruction.scratch else 0,
         "lifetime": list(lifetime) if lifetime else [layer.index, layer.index],
@@ -147,11 +147,44 @@ def _layer(
             for s in layer.results
         ],
         "origin": list(instruction.origin),
-        "cycles_estimate": (
-            kernel.cycles(instruction) * instruction.turns if kernel.cycles else None
-        ),
+        "cycles_estimate": _cycles(layer),
         "rejected": [list(other) for other in others],
+        "members": [
+            _member(number, member, prefix, code)
+            for number, member in enumerate(
+                instruction.members if isinstance(instruction, Striped) else ()
+            )
+        ],
     }
+
+
+def _cycles(layer: LayerView) -> float | None:
+    """Return the estimated cycles of a layer, None where its kernel does not say."""
+    known = layer.kernel.cycles is not None or isinstance(layer.instruction, Striped)
+    return cycles(layer.instruction, layer.kernel) if known else None
+
+
+def _member(number: int, member: Member, prefix: str, code: Code) -> dict[str, Any]:
+    """Return what is known of one layer of a chain that runs row by row."""
+    instruction = member.instruction
+    return {
+        "name": instruction.name,
+        "op": type(instruction).__name__,
+        "kernel": called_symbol(member),
+        "rows": member.count,
+        "macs": instruction.macs,
+        "weights_bytes": _weights(code, f"{prefix}{number}_"),
+        "output_bytes": member.y.nbytes,
+        "scratch_bytes": member.scratch.nbytes if member.scratch is not None else 0,
+        "cycles_estimate": member_cycles(member),
+        "origin": list(instruction.origin),
+    }
+
+
+def _weights(code: Code, prefix: str) -> int:
+    """Return the bytes of the arrays whose names begin so, after the name of the network."""
+    found = (a for a in code.arrays if a.name.split("_layer")[-1].startswith(prefix[5:]))
+    return sum(a.nbytes for a in found)
 
 
 def peak_layer(function: Function, plan: Plan) -> int | None:
@@ -218,9 +251,18 @@ def memory_map(function: Function, plan: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
+_PLAIN = {"turns": 1, "specialised": False, "offset": None, "lifetime": ()}
+"""What a layer of a chain does not have of its own."""
+
+
 def html(facts: dict[str, Any], function: Function, plan: Any, template: jinja2.Template) -> str:
     """Return report.html, complete in one file."""
     most = max((layer["macs"] for layer in facts["layers"]), default=0) or 1
-    layers = [{**x, "percent": round(60 * x["macs"] / most)} for x in facts["layers"]]
+    layers = [
+        {**x, "number": number, "percent": round(60 * x["macs"] / most)}
+        for n, layer in enumerate(facts["layers"])
+        for number, x in [(str(n), layer)]
+        + [(f"{n}.{k}", {**_PLAIN, **m}) for k, m in enumerate(layer["members"])]
+    ]
     svg = markupsafe.Markup(draw_svg(function, plan))
     return template.render(facts={**facts, "layers": layers}, svg=svg)

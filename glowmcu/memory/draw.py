@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
+from glowmcu.instr.striped import Striped
 from glowmcu.memory.lifetime import Plan
 
 _MARKS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -16,7 +17,10 @@ _HEIGHT = 320
 
 
 class Row(NamedTuple):
-    """One root buffer: where it lies, when it is used, which ONNX tensor it holds."""
+    """One root buffer: where it lies, when it is used, which ONNX tensor it holds.
+
+    holds  of a pool, the tensors whose rows lie in it, for a reader
+    """
 
     offset: int
     size: int
@@ -24,6 +28,7 @@ class Row(NamedTuple):
     last: int
     name: str
     tensor: str
+    holds: str = ""
 
 
 def memory_table(function: Function, plan: Plan) -> list[Row]:
@@ -36,12 +41,41 @@ def memory_table(function: Function, plan: Plan) -> list[Row]:
     for buffer in function.buffers():
         if buffer.tensor:
             tensors.setdefault(buffer.root, buffer.tensor)
+    pools = _pools(function)
     rows = [
-        Row(offset, b.nbytes, *plan.lifetimes[b], b.name, b.tensor or tensors.get(b, ""))
+        Row(
+            offset,
+            b.nbytes,
+            *plan.lifetimes[b],
+            b.name,
+            b.tensor or tensors.get(b, ""),
+            pools.get(b, ""),
+        )
         for b, offset in plan.offsets.items()
         if b.in_arena
     ]
     return sorted(rows)
+
+
+def _pools(function: Function) -> dict[Buffer, str]:
+    """Return what to say of each pool of rows: how many places it has, and what for."""
+    found: dict[Buffer, str] = {}
+    for instruction in function.instructions:
+        if isinstance(instruction, Striped):
+            named: dict[Buffer, list[str]] = {}
+            for tensor, pooled in instruction.places.items():
+                named.setdefault(pooled.pool.root, []).append(tensor.name)
+                places = pooled.pool.nbytes // pooled.pitch
+                names = ", ".join(named[pooled.pool.root])
+                found[pooled.pool.root] = f" ({places} places for rows of {names})"
+    return found
+
+
+def _when(row: Row, count: int) -> str:
+    """Return the layers during which a buffer is used, for a reader."""
+    first = "the input" if row.first < 0 else f"layer {row.first}"
+    last = "the output" if row.last >= count else f"layer {row.last}"
+    return f"in {first}" if first == last else f"from {first} to {last}"
 
 
 def draw_text(function: Function, plan: Plan, width: int = 100) -> str:
@@ -54,7 +88,7 @@ def draw_text(function: Function, plan: Plan, width: int = 100) -> str:
     cells = max(8, min(width * 2 // 3, width - left - 12))
     unit = max(1, -(-plan.size // cells))
     cells = -(-plan.size // unit)
-    lines = [f"arena of {plan.size} bytes, one column for {unit}"]
+    lines = [f"arena of {plan.size} bytes, {_distance(plan)}, one column for {unit}"[:width]]
     outside = _outside(plan)
     lines += [outside[:width]] if outside else []
     for index, label, name in zip(range(-1, count + 1), labels, names, strict=True):
@@ -70,8 +104,16 @@ def draw_text(function: Function, plan: Plan, width: int = 100) -> str:
     for number, row in enumerate(rows):
         mark = _MARKS[number % len(_MARKS)]
         where = f"[{row.offset}, {row.offset + row.size})"
-        lines.append(f"{mark}  {where}  {row.name}"[:width])
+        lines.append(f"{mark}  {where}  {row.size} bytes  {row.name}{row.holds}"[:width])
     return "\n".join(lines)
+
+
+def _distance(plan: Plan) -> str:
+    """Return how far the plan is from the least that can be."""
+    if plan.size <= plan.lower_bound:
+        return "no plan can be smaller"
+    above = 100 * (plan.size - plan.lower_bound) / max(plan.lower_bound, 1)
+    return f"{above:.1f} % above the bound of {plan.lower_bound}"
 
 
 def _outside(plan: Plan) -> str:
@@ -99,13 +141,19 @@ def draw_svg(function: Function, plan: Plan) -> str:
     for number, row in enumerate(memory_table(function, plan)):
         x, w = _LEFT + (row.first + 1) * step, (row.last - row.first + 1) * step
         y, h = floor - (row.offset + row.size) * scale, row.size * scale
-        title = f"{row.name}: {row.size} bytes at {row.offset}, layers {row.first} to {row.last}"
+        when = _when(row, len(function.instructions))
+        title = f"{row.name}: {row.size} bytes at {row.offset}, {when}{row.holds}"
         colour = _COLOURS[number % len(_COLOURS)]
         parts.append(
             f'<rect x="{x}" y="{y:.1f}" width="{w}" height="{h:.1f}" fill="{colour}" '
             f'fill-opacity="0.6" stroke="#333" stroke-width="0.5"><title>{escape(title)}</title>'
             f"</rect>"
         )
+    bound = floor - min(plan.lower_bound, plan.size) * scale
+    parts.append(
+        f'<line x1="{_LEFT}" y1="{bound:.1f}" x2="{_LEFT + columns * step}" y2="{bound:.1f}" '
+        f'stroke="#000" stroke-dasharray="4 3"><title>{_distance(plan)}</title></line>'
+    )
     outside = _outside(plan)
     if outside:
         parts.append(

@@ -32,6 +32,10 @@ class Plan(Protocol):
     def lifetimes(self) -> Mapping[Buffer, tuple[int, int]]:
         """Lifetime of every root buffer."""
 
+    @property
+    def lower_bound(self) -> int:
+        """Bytes below which no plan for these lifetimes is."""
+
 
 def lifetimes(function: Function) -> Lifetimes:
     """Return the lifetime of every root buffer in the arena, in order of first use.

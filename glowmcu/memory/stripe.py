@@ -10,10 +10,10 @@ from glowmcu.core.passes import record
 from glowmcu.core.types import TensorType
 from glowmcu.errors import OptionError
 from glowmcu.instr.buffer import Buffer
-from glowmcu.instr.cost import by_products, cycles
+from glowmcu.instr.cost import CYCLES_PER_STEP, cycles, member_cycles, steps_cycles
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
-from glowmcu.instr.striped import Feed, Member, Striped
+from glowmcu.instr.striped import Feed, Striped
 from glowmcu.memory.chain import Chain, Offered, make_striped
 from glowmcu.memory.lifetime import Lifetimes, lifetimes
 from glowmcu.memory.plan import plan
@@ -26,8 +26,6 @@ Cost = Callable[[Instruction], float]
 Finish = Callable[[Function], Function]
 
 _LONGEST = 24
-_CYCLES_PER_STEP = 100
-_CYCLES_PER_POINTER = 20
 LITTLE = 0.05
 """The part of its time that a network may lose for a smaller arena."""
 _NO_LIMIT = 1 << 40
@@ -111,7 +109,7 @@ class Stripes:
                 if not all(able[first:last]):
                     break
                 nbytes = max(self._live(first), self._live(last))
-                least = float(_CYCLES_PER_STEP * (last - first))
+                least = float(CYCLES_PER_STEP * (last - first))
                 self.edges[last].append(_Edge(first, last, nbytes, cost=least))
 
     def search(self, goal: Goal) -> Striping:
@@ -290,25 +288,15 @@ class Stripes:
             original = self._original(instruction.outputs()[0])
             other = instruction.kernel is not original.kernel
             return max(self.cost(instruction) - self.cost(original), 1.0) if other else 0.0
-        extra: float = _CYCLES_PER_STEP * len(instruction.steps)
+        extra = steps_cycles(instruction)
         for member in instruction.members:
-            extra += _CYCLES_PER_POINTER * member.count * _pointers(member)
             kernel = member.instruction.kernel
             key = member.y, member.form, "" if kernel is None else kernel.symbol
             if key not in self.member_costs:
                 before = self.cost(self._original(member.y))
-                self.member_costs[key] = self._member_cost(member) - before
+                self.member_costs[key] = member_cycles(member) - before
             extra += self.member_costs[key]
         return max(extra, 1.0)
-
-    def _member_cost(self, member: Member) -> float:
-        kernel = member.instruction.kernel
-        if member.form == "call" and kernel is not None and kernel.cycles is not None:
-            return member.count * kernel.cycles(member.small)
-        if member.form == "row" and kernel is not None and kernel.row is not None:
-            if kernel.row.cycles is not None:
-                return kernel.row.cycles(member.instruction)
-        return by_products(member.instruction)
 
     def _original(self, y: Buffer) -> Instruction:
         return next(i for i in self.function.instructions if y in i.outputs())
@@ -358,10 +346,6 @@ def _with_kernel(instruction: Instruction, kernel: Kernel) -> Instruction:
         type_ = TensorType(dtypes.U8, (size,))
         scratch = Buffer(f"{instruction.name}.scratch", type_, "scratch")
     return replace(instruction, kernel=kernel, scratch=scratch)  # type: ignore[type-var]
-
-
-def _pointers(member: Member) -> int:
-    return sum(w.kernel for _, w in member.fields.values()) if member.form == "row" else 1
 
 
 def stripe(

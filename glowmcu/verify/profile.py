@@ -14,7 +14,11 @@ from glowmcu.verify.board import run_on_board
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One layer: `share` is its part of all instructions, `per_mac` None where it has no MACs."""
+    """One layer: `share` is its part of all instructions, `per_mac` None where it has no MACs.
+
+    members  the layers of a chain that runs row by row, counted as one: what the chain took is
+             divided among them as estimated
+    """
 
     name: str
     op: str
@@ -23,6 +27,7 @@ class LayerCost:
     instructions: int
     per_mac: float | None
     share: float
+    members: tuple[LayerCost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,25 @@ def profile_on_board(
     counts = run.instructions[0]
     total = sum(counts)
     layers = tuple(
-        LayerCost(
-            record["name"],
-            record["op"],
-            record["kernel"],
-            record["macs"],
-            count,
-            count / record["macs"] if record["macs"] else None,
-            count / total if total else 0.0,
-        )
+        _cost(record, count, total)
         for record, count in zip(unit.report["layers"], counts, strict=True)
     )
     return Profile(unit.name, on.name, total, layers, run.stack, run.footprint.flash)
+
+
+def _cost(record: Mapping[str, Any], count: int, total: int) -> LayerCost:
+    members = record.get("members", ())
+    estimated = sum(member["cycles_estimate"] for member in members)
+    return LayerCost(
+        record["name"],
+        record["op"],
+        record["kernel"],
+        record["macs"],
+        count,
+        count / record["macs"] if record["macs"] else None,
+        count / total if total else 0.0,
+        tuple(
+            _cost(member, round(count * member["cycles_estimate"] / estimated), total)
+            for member in members
+        ),
+    )

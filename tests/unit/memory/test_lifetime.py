@@ -89,7 +89,9 @@ def test_the_svg_is_well_formed_and_the_same_every_time() -> None:
     text = draw_svg(function, layout)
     assert text == draw_svg(function, layout)
     titles = [e.text or "" for e in ET.fromstring(text).iter("{http://www.w3.org/2000/svg}title")]
-    assert len(titles) == len(layout.offsets)
+    assert len(titles) == len(layout.offsets) + 1
+    assert titles[-1] == "no plan can be smaller"
+    assert "x: 16 bytes at 0, from the input to layer 0" in titles
     assert any(t.startswith("a<1>: 16 bytes at ") for t in titles)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import random
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from glowmcu.instr.striped import Striped, unrolled
 from glowmcu.instr.verify import verify
 from glowmcu.memory.chain import Chain, Offered, make_striped
 from glowmcu.memory.check import check
+from glowmcu.memory.draw import draw_svg, draw_text
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
 from glowmcu.targets.board import board
@@ -195,3 +197,30 @@ def test_a_dump_shows_members_and_steps() -> None:
     text = dump(function, layout.offsets, layout.lifetimes)
     assert f"steps={len(chain.steps)}" in text
     assert "members=[" in text
+
+
+def test_pictures_say_what_a_pool_is_for_and_how_good_the_plan_is() -> None:
+    function, layout, chain = with_a_pool()
+    tensor, pooled = next(iter(chain.places.items()))
+    count = pooled.pool.nbytes // pooled.pitch
+    worse = replace(layout, size=layout.lower_bound * 2)
+    for picture in (draw_text(function, worse, 400), html.unescape(draw_svg(function, worse))):
+        assert f"({count} places for rows of " in picture
+        assert tensor.name in picture
+        assert f"100.0 % above the bound of {layout.lower_bound}" in picture
+
+
+def test_the_report_shows_the_layers_of_a_chain() -> None:
+    function, layout, chain = with_a_pool()
+    unit = emit(function, layout, target("host"), Options(name="net"), ModelInfo("net"))
+    layer = unit.report["layers"][function.instructions.index(chain)]
+    members = layer["members"]
+    assert [m["name"] for m in members] == [m.instruction.name for m in chain.members]
+    assert sum(m["macs"] for m in members) == layer["macs"] > 0
+    assert sum(m["rows"] for m in members) == len(chain.steps)
+    assert [m["output_bytes"] for m in members] == [m.y.nbytes for m in chain.members]
+    assert 0 < sum(m["cycles_estimate"] for m in members) < layer["cycles_estimate"]
+    assert 0 < sum(m["weights_bytes"] for m in members) <= layer["weights_bytes"]
+    page = unit.files["report.html"]
+    assert all(html.escape(m["name"]) in page for m in members)
+    assert 'class="member"' in page
