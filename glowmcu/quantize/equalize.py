@@ -3,43 +3,88 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from glowmcu.core.types import Array
+from glowmcu.graph.evaluate import evaluate_all
 from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import substitute
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.pool import Pool2D
 from glowmcu.passes.match import made_by, make
-from glowmcu.quantize.calibrate import Observed
 
 _LAYERS = (Conv2D, Dense)
 _MOST = 16.0
+_STRENGTHS = np.linspace(0.0, 1.0, 9)
+_LEVELS = 255
 
 
-def equalize(graph: Graph, seen: Mapping[Value, Observed]) -> Graph:
-    """Divide the channels between two layers by factors, and multiply the next weights by them.
+@dataclass(frozen=True)
+class Levels:
+    """What the channels of a value are like on samples: largest magnitude, mean square."""
 
-    The real function stays the same (relu does not mind positive factors). The factors make the
-    ranges of the channels alike as far as that does not spread the weights of the next layer.
+    largest: Array
+    power: Array
+
+
+def find_factors(graph: Graph, samples: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Return factors for the channels of layers' outputs, by the names of the outputs.
+
+    Channels between two layers are divided by them and the next weights multiplied, which keeps
+    the real function (relu does not mind positive factors). They make the ranges of the channels
+    alike, in so far as the rounding of activations and of the next weights together, as expected
+    from the samples, then makes a smaller error.
     """
-    return apply_factors(graph, find_factors(graph, seen))
-
-
-def find_factors(graph: Graph, seen: Mapping[Value, Observed]) -> dict[str, Array]:
-    """Return the factors of the channels of layers' outputs, by the names of the outputs."""
+    pairs = _pairs(graph)
+    levels = _measure(graph, [layer.output for layer, _ in pairs], samples)
     factors = {}
-    for layer, reader in _pairs(graph):
-        observed = seen.get(layer.output)
-        weights = reader.inputs[1]
-        if observed is None or observed.channels is None or weights is None:
-            continue
+    for layer, reader in pairs:
+        weights, seen = reader.inputs[1], levels[layer.output]
+        assert weights is not None
         assert weights.data is not None
-        factors[layer.output.name] = _balance(observed.channels, _spread(reader, weights.data))
+        if np.isfinite(seen.power).all():
+            found = _best(layer, reader, weights.data.astype(np.float64), seen)
+            if np.ptp(found):
+                factors[layer.output.name] = found
     return factors
+
+
+def _measure(
+    graph: Graph, values: Sequence[Value], samples: Sequence[Mapping[str, Array]]
+) -> dict[Value, Levels]:
+    largest = {v: np.zeros(v.shape[-1]) for v in values}
+    power = {v: np.zeros(v.shape[-1]) for v in values}
+    for sample in samples if values else ():
+        arrays = evaluate_all(graph, sample)
+        for value in values:
+            rows = np.abs(arrays[value].reshape(-1, value.shape[-1]))
+            largest[value] = np.maximum(largest[value], rows.max(axis=0, initial=0.0))
+            power[value] += np.einsum("ij,ij->j", rows, rows) / (len(rows) * len(samples))
+    return {v: Levels(largest[v], power[v]) for v in values}
+
+
+def _best(layer: Node, reader: Node, weights: Array, seen: Levels) -> Array:
+    """Return the factors, of no to full strength, with the least expected error."""
+    full = np.log(_balance(seen.largest, _spread(reader, weights)))
+    sides = 1 if layer.op.clamp == (0.0, math.inf) else 2
+    options = [np.exp(full * strength) for strength in _STRENGTHS]
+    errors = [_expected_error(reader, weights, seen, sides, factor) for factor in options]
+    best: Array = options[int(np.argmin(errors))]
+    return best
+
+
+def _expected_error(reader: Node, weights: Array, seen: Levels, sides: int, factor: Array) -> float:
+    """Return what rounding makes of the reader's output: its input, and its weights per channel."""
+    scaled = weights * _by_input(reader, weights, factor)
+    step = sides * float((seen.largest / factor).max()) / _LEVELS
+    units = np.abs(scaled).reshape(len(scaled), -1).max(axis=1) / 127
+    power = np.broadcast_to(_by_input(reader, weights, seen.power / factor**2), weights.shape)
+    of_weights = units**2 @ power.reshape(len(scaled), -1).sum(axis=1)
+    return float(step**2 * np.square(scaled).sum() + of_weights)
 
 
 def apply_factors(graph: Graph, factors: Mapping[str, Array]) -> Graph:

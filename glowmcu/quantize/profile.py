@@ -29,7 +29,6 @@ from glowmcu.quantize.histogram import Histogram
 from glowmcu.quantize.settings import Settings
 
 _FORMAT = 1
-_FOR_FACTORS = 32
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def measure(
     factors: dict[str, Array] = {}
     check_samples(graph, samples)
     if "equalization" in settings.tools:
-        some = samples[:: math.ceil(len(samples) / _FOR_FACTORS)]
-        factors = find_factors(graph, calibrate(graph, some))
+        factors = find_factors(graph, samples)
     changed = apply_factors(graph, factors)
     observed = calibrate(changed, samples, progress)
     names = keys(changed)
