@@ -19,7 +19,8 @@ from glowmcu.passes.match import made_by, make
 
 _LAYERS = (Conv2D, Dense)
 _MOST = 16.0
-_STRENGTHS = np.linspace(0.0, 1.0, 9)
+_STRENGTHS = tuple((a / 8, b / 2) for b in range(3) for a in range(9))
+"""How strongly ranges are made alike, and how far the next weights count against it."""
 _LEVELS = 255
 
 
@@ -69,9 +70,9 @@ def _measure(
 
 def _best(layer: Node, reader: Node, weights: Array, seen: Levels) -> Array:
     """Return the factors, of no to full strength, with the least expected error."""
-    full = np.log(_balance(seen.largest, _spread(reader, weights)))
     sides = 1 if layer.op.clamp == (0.0, math.inf) else 2
-    options = [np.exp(full * strength) for strength in _STRENGTHS]
+    spread = _spread(reader, weights)
+    options = [_balance(seen.largest, spread, a, b) for a, b in _STRENGTHS]
     errors = [_expected_error(reader, weights, seen, sides, factor) for factor in options]
     best: Array = options[int(np.argmin(errors))]
     return best
@@ -151,15 +152,21 @@ def _spread(reader: Node, weights: Array) -> Array | None:
     return np.asarray(parts.max(axis=1)).reshape(-1)
 
 
-def _balance(ranges: Array, weights: Array | None) -> Array:
-    """Return factors that share the spread between activations and the weights that follow."""
-    ranges = ranges.astype(np.float64)
-    wanted = ranges if weights is None else np.sqrt(ranges / np.maximum(weights, 1e-12))
-    alive = (ranges > 0) if weights is None else (ranges > 0) & (weights > 0)
+def _balance(ranges: Array, weights: Array | None, strength: float, share: float) -> Array:
+    """Return factors that make ranges alike, less where the weights that follow are large.
+
+    strength  0: none, 1: alike as far as the weights' share allows
+    share     how far large weights count against it: 0 not at all, 1 as much as the ranges
+    """
+    other = np.ones_like(ranges) if weights is None else weights
+    alive = (ranges > 0) & (other > 0)
     if not alive.any():
         return np.ones_like(ranges)
-    middle = np.exp(np.log(wanted[alive]).mean())
-    return np.where(alive, np.clip(wanted / middle, 1 / _MOST, _MOST), 1.0)
+    wanted = np.zeros_like(ranges)
+    wanted[alive] = strength * (np.log(ranges[alive]) - share * np.log(other[alive]))
+    wanted[alive] -= wanted[alive].mean()
+    factors: Array = np.exp(np.clip(wanted, -math.log(_MOST), math.log(_MOST)))
+    return factors
 
 
 def _by_input(layer: Node, weights: Array, factor: Array) -> Array:
