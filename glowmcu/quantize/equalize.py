@@ -21,7 +21,6 @@ _LAYERS = (Conv2D, Dense)
 _MOST = 16.0
 _STRENGTHS = tuple((a / 8, b / 2) for b in range(3) for a in range(9))
 """How strongly ranges are made alike, and how far the next weights count against it."""
-_LEVELS = 255
 
 
 @dataclass(frozen=True)
@@ -32,23 +31,25 @@ class Levels:
     power: Array
 
 
-def find_factors(graph: Graph, samples: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+def find_factors(
+    graph: Graph, samples: Sequence[Mapping[str, Array]], levels: int = 255
+) -> dict[str, Array]:
     """Return factors for the channels of layers' outputs, by the names of the outputs.
 
     Channels between two layers are divided by them and the next weights multiplied, which keeps
     the real function (relu does not mind positive factors). They make the ranges of the channels
     alike, in so far as the rounding of activations and of the next weights together, as expected
     from the samples, then makes a smaller error.
+
+    levels  how many different numbers an activation can be
     """
     pairs = _pairs(graph)
-    levels = _measure(graph, [layer.output for layer, _ in pairs], samples)
+    measured = _measure(graph, [layer.output for layer, _ in pairs], samples)
     factors = {}
     for layer, reader in pairs:
-        weights, seen = reader.inputs[1], levels[layer.output]
-        assert weights is not None
-        assert weights.data is not None
+        seen = measured[layer.output]
         if np.isfinite(seen.power).all():
-            found = _best(layer, reader, weights.data.astype(np.float64), seen)
+            found = _best(layer, reader, seen, levels)
             if np.ptp(found):
                 factors[layer.output.name] = found
     return factors
@@ -68,20 +69,30 @@ def _measure(
     return {v: Levels(largest[v], power[v]) for v in values}
 
 
-def _best(layer: Node, reader: Node, weights: Array, seen: Levels) -> Array:
+def _best(layer: Node, reader: Node, seen: Levels, levels: int) -> Array:
     """Return the factors, of no to full strength, with the least expected error."""
-    sides = 1 if layer.op.clamp == (0.0, math.inf) else 2
+    weights = _weights(reader)
+    unit = (1 if layer.op.clamp == (0.0, math.inf) else 2) / levels
     spread = _spread(reader, weights)
     options = [_balance(seen.largest, spread, a, b) for a, b in _STRENGTHS]
-    errors = [_expected_error(reader, weights, seen, sides, factor) for factor in options]
+    errors = [_expected_error(reader, weights, seen, unit, factor) for factor in options]
     best: Array = options[int(np.argmin(errors))]
     return best
 
 
-def _expected_error(reader: Node, weights: Array, seen: Levels, sides: int, factor: Array) -> float:
+def _weights(layer: Node) -> Array:
+    weights = layer.inputs[1]
+    assert weights is not None
+    assert weights.data is not None
+    return weights.data.astype(np.float64)
+
+
+def _expected_error(
+    reader: Node, weights: Array, seen: Levels, unit: float, factor: Array
+) -> float:
     """Return what rounding makes of the reader's output: its input, and its weights per channel."""
     scaled = weights * _by_input(reader, weights, factor)
-    step = sides * float((seen.largest / factor).max()) / _LEVELS
+    step = unit * float((seen.largest / factor).max())
     units = np.abs(scaled).reshape(len(scaled), -1).max(axis=1) / 127
     power = np.broadcast_to(_by_input(reader, weights, seen.power / factor**2), weights.shape)
     of_weights = units**2 @ power.reshape(len(scaled), -1).sum(axis=1)

@@ -68,7 +68,8 @@ def measure(
     factors: dict[str, Array] = {}
     check_samples(graph, samples)
     if "equalization" in settings.tools:
-        factors = find_factors(graph, samples)
+        wide = settings.precision == "int16"
+        factors = find_factors(graph, samples, 65535 if wide else 255)
     changed = apply_factors(graph, factors)
     observed = calibrate(changed, samples, progress)
     names = keys(changed)
