@@ -13,9 +13,12 @@ from glowmcu.graph.graph import Value
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import Flag, In, Instruction, Out
-from glowmcu.ops.base import Example, Op, f32, i8, i16, onnx_op
+from glowmcu.ops._program import Input, Step, Temp
+from glowmcu.ops.base import Example, Op, f32, f64, i8, i16, onnx_op
 from glowmcu.ops.binary_s8 import is_i8
+from glowmcu.ops.elementwise import emit_map
 from glowmcu.ops.onnx_node import OnnxNode
+from glowmcu.ops.reduction import Reduction
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.softmax16 import emit_softmax_s16, has_softmax_s16
 from glowmcu.ops.transpose import Transpose
@@ -28,7 +31,7 @@ MAX_INTEGER_COLS = 2048
 class Softmax(Op):
     """exp(x) / sum(exp(x)) along the last axis, or its logarithm."""
 
-    floats = (dtypes.F32,)
+    floats = (dtypes.F32, dtypes.F64)
 
     log: bool = False
 
@@ -56,6 +59,9 @@ class Softmax(Op):
         y = b.result()
         cols = x.type.shape[-1]
         rows = math.prod(x.type.shape[:-1])
+        if x.type.dtype is dtypes.F64:
+            _emit_double(b, y, x, log=self.log)
+            return y
         if x.type.quant is None:
             b.emit(SoftmaxF32(y=y, x=x, log=self.log, rows=rows, cols=cols))
             return y
@@ -84,6 +90,8 @@ class Softmax(Op):
         Example((f32(1, 10),), tolerance=1e-5),
         Example((f32(2, 3, 7),), low=-90.0, high=90.0, tolerance=1e-5),
         Example((f32(2, 5),), {"log": True}, tolerance=1e-5),
+        Example((f64(2, 3, 7),), low=-700.0, high=700.0, tolerance=1e-14),
+        Example((f64(2, 5),), {"log": True}, tolerance=1e-14),
         Example(
             (i8(3, 10, scale=0.1),), output=i8(3, 10, scale=1 / 256, zero_point=-128), tolerance=1
         ),
@@ -102,6 +110,22 @@ class Softmax(Op):
         ),
         Example((i8(3, 10),), {"log": True}, output=i8(3, 10, zero_point=127), tolerance=1),
     )
+
+
+def _emit_double(b: Builder, y: Buffer, x: Buffer, *, log: bool) -> None:
+    """Emit the definition: there is no kernel for float64."""
+    row = x.type.with_shape((*x.type.shape[:-1], 1))
+    highest, total, powers = b.activation(row), b.activation(row), b.activation(x.type)
+    axes = (x.type.rank - 1,)
+    b.emit(Reduction(y=highest, x=x, kind="max", axes=axes))
+    shifted = Step("sub", (Input(0), Input(1)))
+    emit_map(b, powers, (x, highest), (shifted, Step("exp", (Temp(0),))))
+    b.emit(Reduction(y=total, x=powers, kind="sum", axes=axes))
+    if log:
+        rest = (Step("log", (Input(2),)), Step("sub", (Temp(0), Temp(1))))
+        emit_map(b, y, (x, highest, total), (shifted, *rest))
+    else:
+        emit_map(b, y, (powers, total), (Step("div", (Input(0), Input(1))),))
 
 
 def table_bits(cols: int) -> int:

@@ -10,6 +10,7 @@ from glowmcu.ops.cast import Cast
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.dense import Dense
 from glowmcu.ops.matmul import MatMul
+from glowmcu.ops.softmax import Softmax
 from glowmcu.passes.match import Uses, make
 
 
@@ -19,7 +20,7 @@ def single_precision(graph: Graph) -> Graph:
 
 
 def _in_float32(node: Node, _uses: Uses) -> Value | None:
-    if not isinstance(node.op, (Conv2D, Dense, MatMul)):
+    if not isinstance(node.op, (Conv2D, Dense, MatMul, Softmax)):
         return None
     y = node.output
     if y.type.dtype is not dtypes.F64:

@@ -153,6 +153,8 @@ LAYERS: list[tuple[str, dict[str, tuple[int, ...]], str, dict[str, Any]]] = [
     ("Gemm", {"a": (3, 6), "b": (5, 6), "c": (5,)}, "a b c", {"transB": 1, "alpha": 0.3}),
     ("Conv", {"x": (1, 3, 7), "b": (4, 3, 3), "c": (4,)}, "x b c", {"pads": [1, 1]}),
     ("Conv", {"x": (1, 4, 7, 6), "b": (4, 1, 3, 3), "c": (4,)}, "x b c", {"group": 4}),
+    ("Softmax", {"x": (2, 3, 5)}, "x", {"axis": 1}),
+    ("LogSoftmax", {"x": (2, 3, 5)}, "x", {}),
     ("Conv", {"x": (1, 2, 5, 6, 4), "b": (3, 2, 2, 3, 2)}, "x b", {"strides": [1, 2, 1]}),
 ]
 
