@@ -122,6 +122,22 @@ def type_of(array: Array, quant: Quant | None = None) -> TensorType:
     return TensorType(dtypes.of(array.dtype), tuple(int(d) for d in array.shape), quant)
 
 
+_LARGE = 1 << 12
+
+
+def compact(array: Array) -> Array:
+    """Return an array dense and in C order; a large one of equal numbers as a view of one."""
+    if array.size >= _LARGE:
+        first = array[(0,) * array.ndim]
+        if first == array[(-1,) * array.ndim] and (not any(array.strides) or _is_all(array, first)):
+            return np.broadcast_to(np.asarray(first, array.dtype), array.shape)
+    return np.asarray(array, order="C")
+
+
+def _is_all(array: Array, number: Any) -> bool:
+    return bool((array == number).all())
+
+
 def dequantize(stored: Array, quant: Quant) -> Array:
     """Return real values as float32: scale * (stored - zero_point), ONNX DequantizeLinear."""
     scale, zero = quant.arrays(stored.ndim)

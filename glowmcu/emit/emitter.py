@@ -20,7 +20,7 @@ from glowmcu.emit.memory import Memory, address, arena_align, arena_size
 from glowmcu.emit.names import short
 from glowmcu.emit.regions import place_regions
 from glowmcu.emit.specialize import specialised_layers
-from glowmcu.emit.unit import CodeUnit, ModelInfo, Plan, Slot
+from glowmcu.emit.unit import CodeUnit, Files, ModelInfo, Plan, Slot
 from glowmcu.instr.function import Function
 from glowmcu.instr.instruction import Instruction
 from glowmcu.instr.striped import Striped
@@ -84,7 +84,7 @@ def emit(
         "size": size,
         "align": align,
         "kernel_headers": _kernel_headers(code),
-        "infinite_weights": any(_INFINITE.search(t) for a in code.arrays for t in a.lines),
+        "infinite_weights": not all(a.is_finite for a in code.arrays),
         "library_headers": [n for n in headers if n != "string.h"],
         "memory_map": report.memory_map(function, plan),
         "names": [literals.string(short(i.name)) for i in function.instructions],
@@ -96,13 +96,15 @@ def emit(
         "slot_functions": _slot_functions(name, inputs, outputs),
         "golden": golden_context(golden, code, (*inputs, *outputs)) if golden else None,
     }
-    files = {
-        f"{name}.h": template("model.h.j2").render(context),
-        f"{name}.c": template("model.c.j2").render(context),
-        f"{name}_weights.c": template("weights.c.j2").render(context),
-        **_self_test_files(name, context),
-        **runtime,
-    }
+    files = Files(
+        {
+            f"{name}.h": template("model.h.j2").render(context),
+            f"{name}.c": template("model.c.j2").render(context),
+            f"{name}_weights.c": lambda: template("weights.c.j2").render(context),
+            **_self_test_files(name, context),
+            **runtime,
+        }
+    )
     context["sources"] = [n for n in files if n.endswith(".c")]
     context["public"] = [n for n in files if n.endswith(".h")]
     context["needs_libm"] = "math.h" in headers
@@ -123,6 +125,7 @@ def emit(
         align,
         tuple(headers),
         info.extents,
+        tuple((a.name, a.data) for a in code.arrays),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from glowmcu.core.passes import PassRecord
-from glowmcu.core.types import TensorType
+from glowmcu.core.types import Array, TensorType
 from glowmcu.errors import OptionError
 from glowmcu.instr.buffer import Buffer
 from glowmcu.targets.target import Target
@@ -86,6 +86,31 @@ class Slot:
     align: int = 0
 
 
+class Files(MutableMapping[str, str]):
+    """Names of files with their texts; one given as a function is written when it is asked for."""
+
+    def __init__(self, texts: Mapping[str, str | Callable[[], str]]) -> None:
+        self._texts = dict(texts)
+
+    def __getitem__(self, name: str) -> str:
+        text = self._texts[name]
+        if not isinstance(text, str):
+            text = self._texts[name] = text()
+        return text
+
+    def __setitem__(self, name: str, text: str) -> None:
+        self._texts[name] = text
+
+    def __delitem__(self, name: str) -> None:
+        del self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @dataclass(frozen=True)
 class CodeUnit:
     """A network as C.
@@ -95,10 +120,11 @@ class CodeUnit:
     layers   for each layer the slots that it writes
     headers  names of C library headers that the code includes beside those of freestanding C
     extents  outputs whose shape depends on data -> the output that says their actual shape
+    constants  names and contents of the arrays in NAME_weights.c, where they are known
     """
 
     name: str
-    files: dict[str, str]
+    files: Mapping[str, str]
     report: dict[str, Any]
     target: Target
     inputs: tuple[Slot, ...]
@@ -108,6 +134,7 @@ class CodeUnit:
     arena_align: int
     headers: tuple[str, ...] = field(default=())
     extents: Mapping[str, str] = field(default_factory=dict)
+    constants: tuple[tuple[str, Array], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.packing import stored
-from glowmcu.core.types import Array, TensorType
+from glowmcu.core.types import Array, TensorType, compact
 from glowmcu.emit import literals
 from glowmcu.emit.memory import Memory, address
 from glowmcu.emit.names import distinct, identifier, short
@@ -25,16 +25,35 @@ from glowmcu.targets.kernel import Kernel, Packed, no_scratch
 
 @dataclass(frozen=True)
 class ArrayView:
-    """A constant in flash."""
+    """A constant in flash: `data` has one dimension."""
 
     name: str
     c_type: str
-    count: int
-    nbytes: int
+    data: Array = field(compare=False)
     comment: str
-    lines: tuple[str, ...]
     aligned: bool
     crc: int
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return self.data.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in flash."""
+        return self.data.nbytes
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of its initialiser."""
+        return literals.array_lines(self.data)
+
+    @property
+    def is_finite(self) -> bool:
+        """False where its initialiser has macros of math.h."""
+        real = self.data.dtype in (np.float32, np.float64)
+        return not real or bool(np.isfinite(self.data).all())
 
     @property
     def declarator(self) -> str:
@@ -128,15 +147,13 @@ class Constants:
             return "NULL"
         dtype = dtypes.of(data.dtype)
         flat = np.ascontiguousarray(data).reshape(-1)
-        key = (dtype.c, flat.size, hashlib.sha256(flat.tobytes()).digest())
+        content = memoryview(flat.view(np.uint8))  # type: ignore[arg-type]
+        key = (dtype.c, flat.size, hashlib.sha256(content).digest())
         if key not in self._names:
             name = f"{self.prefix}_{label}"
             self._names[key] = name
-            lines = tuple(literals.array_lines(flat))
-            small, crc = dtype.nbytes < 4, zlib.crc32(flat.tobytes())
-            self.arrays.append(
-                ArrayView(name, dtype.c, flat.size, flat.nbytes, comment, lines, small, crc)
-            )
+            small, crc = dtype.nbytes < 4, zlib.crc32(content)
+            self.arrays.append(ArrayView(name, dtype.c, compact(flat), comment, small, crc))
         return self._names[key]
 
     def buffer(self, buffer: Buffer, label: str, comment: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from glowmcu.core.passes import IllFormedError
-from glowmcu.core.types import Array, TensorType, type_of
+from glowmcu.core.types import Array, TensorType, compact, type_of
 from glowmcu.errors import InvalidModelError
 from glowmcu.frontend.tensors import check_size
 from glowmcu.graph.evaluate import evaluate_node
@@ -16,11 +16,16 @@ from glowmcu.graph.graph import Node, Value, constant
 _MOST = 256 << 20
 _LEAST = 16 << 20
 _FACTOR = 16
+_ALIKE = 512 << 20
 
 
 @dataclass
 class Budget:
-    """Bytes that folded constants may take, so that a small file cannot ask for gigabytes."""
+    """Bytes that folded constants may take, so that a small file cannot ask for gigabytes.
+
+    limit  of all but those of equal numbers, which take the memory of one; these may have up to
+           512 MiB each
+    """
 
     limit: int
     used: int = 0
@@ -30,16 +35,26 @@ class Budget:
         """Return the budget of a model: 16 times its size, from 16 to 256 MiB."""
         return Budget(min(_MOST, max(_LEAST, _FACTOR * model_size)))
 
-    def take(self, type_: TensorType, name: str) -> None:
+    def allow(self, type_: TensorType, name: str, alike: bool) -> None:
+        """Refuse to compute what cannot be kept.
+
+        alike  it is computed from constants of equal numbers, so it may be one itself
+        """
+        if type_.nbytes > (_ALIKE if alike else self.limit - self.used):
+            self._refuse(type_, name)
+
+    def take(self, data: Array, type_: TensorType, name: str) -> None:
         """Account for one constant; raise InvalidModelError when there are too many."""
-        self.used += type_.nbytes
-        if self.used > self.limit:
-            raise InvalidModelError(
-                f"the constants computed from the model take more than {self.limit >> 20} MiB",
-                where=f"tensor '{name}' of type {type_}",
-                why=f"folded constants may take {_FACTOR} times the model's size, from "
-                f"{_LEAST >> 20} to {_MOST >> 20} MiB",
-            )
+        self.allow(type_, name, alike=not any(data.strides))
+        self.used += data.nbytes if any(data.strides) else data.itemsize
+
+    def _refuse(self, type_: TensorType, name: str) -> None:
+        raise InvalidModelError(
+            f"the constants computed from the model take more than {self.limit >> 20} MiB",
+            where=f"tensor '{name}' of type {type_}",
+            why=f"folded constants may take {_FACTOR} times the model's size, from "
+            f"{_LEAST >> 20} to {_MOST >> 20} MiB; {_ALIKE >> 20} MiB if all numbers are equal",
+        )
 
 
 class Settler:
@@ -76,8 +91,8 @@ class Settler:
         if node is None:
             if value.data is None:
                 raise IllFormedError(f"importer made '{value.name}' without producer or data")
-            self._budget.take(value.type, value.name)
-            data = np.asarray(value.data, order="C")
+            data = compact(value.data)
+            self._budget.take(data, value.type, value.name)
             done[value] = replace(value, name=wanted.get(value, value.name), data=data)
             return done[value]
         inputs = tuple(None if v is None else self._settled(v, wanted, done) for v in node.inputs)
@@ -97,16 +112,25 @@ class Settler:
     def _folded(
         self, node: Node, inputs: tuple[Value | None, ...], names: tuple[str, ...]
     ) -> tuple[Value, ...]:
-        for name, type_ in zip(names, node.types, strict=True):
-            self._budget.take(type_, name)
         perms = node.perms or (None,) * len(names)
         fresh = Node(node.op, inputs, node.types, names, node.origin, node.perms)
-        return tuple(
+        alike = any(v is not None and v.data is not None and _is_alike(v.data) for v in inputs)
+        for name, type_ in zip(names, node.types, strict=True):
+            self._budget.allow(type_, name, alike)
+        found = tuple(
             replace(constant(name, _checked(array, type_, name), type_), perm=perm)
             for name, array, type_, perm in zip(
                 names, fold_node(fresh), node.types, perms, strict=True
             )
         )
+        for value in found:
+            assert value.data is not None
+            self._budget.take(value.data, value.type, value.name)
+        return found
+
+
+def _is_alike(data: Array) -> bool:
+    return data.size > 1 and not any(data.strides)
 
 
 def fold_node(node: Node) -> tuple[Array, ...]:
@@ -123,7 +147,6 @@ def _foldable(node: Node, inputs: tuple[Value | None, ...]) -> bool:
 
 
 def _checked(array: Array, type_: TensorType, name: str) -> Array:
-    data = np.asarray(array, order="C")
-    if type_of(data) != type_.with_quant(None):
-        raise IllFormedError(f"'{name}' was folded to {type_of(data)}; its type says {type_}")
-    return data
+    if type_of(array) != type_.with_quant(None):
+        raise IllFormedError(f"'{name}' was folded to {type_of(array)}; its type says {type_}")
+    return array

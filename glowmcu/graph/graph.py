@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from glowmcu.core.types import Array, TensorType, type_of
+from glowmcu.core.types import Array, TensorType, compact, type_of
 
 
 class Operator(Protocol):
@@ -134,7 +134,7 @@ def _topological(outputs: tuple[Value, ...]) -> Iterator[Node]:
 
 def constant(name: str, data: Array, type_: TensorType | None = None) -> Value:
     """Make a constant value; `type_` adds a quantization to the array's own type."""
-    return Value(name, type_ or type_of(data), data=data)
+    return Value(name, type_ or type_of(data), data=compact(data))
 
 
 def apply(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glowmcu.core import dtypes
 from glowmcu.core.packing import loaded, stored
 from glowmcu.core.types import Array
 from glowmcu.emit.unit import CodeUnit, Slot
@@ -22,6 +23,7 @@ from glowmcu.targets.target import Target, target
 
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off")
 _GUARD = 64
+_LARGE = 8 << 20
 _KEPT = 256
 _POISON = 0xA5
 _TRACE_HEADER = """\
@@ -85,11 +87,17 @@ def build_library(
     flags: tuple[str, ...] = FLAGS,
     trace: bool = False,
 ) -> Path:
-    """Build networks of different names into one shared library; the same input is built once."""
+    """Build networks of different names into one shared library; the same input is built once.
+
+    Large weights are not compiled, which would take minutes: they are zeros until HostLibrary
+    writes them.
+    """
     program = find_compiler(compiler)
     files: dict[str, str] = {}
     for unit in units:
-        files.update({n: t for n, t in unit.files.items() if n.endswith((".c", ".h"))})
+        given = {f"{unit.name}_weights.c": _room(unit)} if has_large_weights(unit) else {}
+        names = [n for n in unit.files if n.endswith((".c", ".h"))]
+        files.update({n: given[n] if n in given else unit.files[n] for n in names})
         if trace:
             files[f"{unit.name}_trace.h"] = _TRACE_HEADER.format(name=unit.name.upper())
     options = [*flags, *dict.fromkeys(f for u in units for f in _machine_flags(u))]
@@ -113,6 +121,21 @@ def build_library(
 def _machine_flags(unit: CodeUnit) -> tuple[str, ...]:
     """Return what the compiler of this machine needs for the instructions that a unit uses."""
     return () if unit.target.compiler else unit.target.flags
+
+
+def has_large_weights(unit: CodeUnit) -> bool:
+    """Tell whether the weights are handed to a library in memory."""
+    return sum(data.nbytes for _, data in unit.constants) > _LARGE
+
+
+def _room(unit: CodeUnit) -> str:
+    """Return C that has room for the weights: other weights make another library."""
+    digest = hashlib.sha256()
+    lines = ["#include <stdint.h>"]
+    for name, data in unit.constants:
+        digest.update((data if any(data.strides) else data[:1]).tobytes())
+        lines.append(f"{dtypes.of(data.dtype).c} {name}[{data.size}];")
+    return "\n".join([f"/* {digest.hexdigest()} */", *lines, ""])
 
 
 def _prune(folder: Path) -> None:
@@ -168,6 +191,10 @@ class HostLibrary:
         path = library or build_library([unit], compiler=compiler, flags=flags, trace=trace)
         self.library = ctypes.CDLL(str(path))
         self._trace = trace
+        if has_large_weights(unit):
+            for name, data in unit.constants:
+                room = (ctypes.c_uint8 * data.nbytes).in_dll(self.library, name)
+                np.frombuffer(memoryview(room), data.dtype)[...] = data
         self._run = self.library[f"{unit.name}_run"]
         self._run.restype = ctypes.c_int
         self._run.argtypes = [ctypes.c_void_p] * (1 + len(unit.inputs) + len(unit.outputs))
