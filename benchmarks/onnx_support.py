@@ -93,6 +93,28 @@ def _shipped(kind: str, folder: Path) -> Case:
     return Case(kind, folder.name, model, data, 1e-3, 1e-7)
 
 
+def light_cases() -> list[Case]:
+    """Return the networks of the size that people deploy, on the input that ONNX's runner makes."""
+    import onnx.backend.test as place
+    from onnx.backend.test.case.model import collect_testcases
+
+    folder = Path(place.__file__).parent / "data" / "light"
+    found = []
+    for case in collect_testcases():
+        if case.kind != "real" or not case.url:
+            continue
+        path = folder / Path(case.url).name
+        model = onnx.load(str(path))
+        (name,) = inputs_of(model)
+        item = next(i for i in model.graph.input if i.name == name)
+        shape = [d.dim_value for d in item.type.tensor_type.shape.dim]
+        x = (np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32)
+        wanted = _tensor(path.with_name(f"{path.stem}_output_0.pb"), model.graph.output[0])
+        data = [([x], [wanted])]
+        found.append(Case("light", case.name, model, data, case.rtol, case.atol))
+    return found
+
+
 def _tensor(path: Path, item: onnx.ValueInfoProto) -> Any:
     if item.type.WhichOneof("value") != "tensor_type":
         return None
@@ -116,9 +138,13 @@ def _first_sentence(error: Exception) -> tuple[str, str]:
 
 
 def run_cases(cases: Sequence[Case], flags: Sequence[str] = FLAGS) -> Iterator[Outcome]:
-    """Run cases, many to a library."""
-    for start in range(0, len(cases), BATCH):
-        yield from _run_batch(cases[start : start + BATCH], tuple(flags))
+    """Run cases, many to a library; large networks one by one, optimised."""
+    small = [c for c in cases if c.kind != "light"]
+    for start in range(0, len(small), BATCH):
+        yield from _run_batch(small[start : start + BATCH], tuple(flags))
+    for case in cases:
+        if case.kind == "light":
+            yield from _run_batch([case], ("-O2", *flags[1:]))
 
 
 def _run_batch(cases: Sequence[Case], flags: tuple[str, ...]) -> list[Outcome]:
@@ -155,6 +181,11 @@ def feeds_of(case: Case, index: int) -> dict[str, Any]:
     return {n: _array(v) for n, v in zip(names, case.data[index][0], strict=False)}
 
 
+def outputs_of(case: Case, index: int) -> list[Any]:
+    """Return the recorded outputs of a data set."""
+    return [_array(v) for v in case.data[index][1]]
+
+
 def _array(value: Any) -> Any:
     """Return what a test gives or expects as an array (a sequence as it is)."""
     if isinstance(value, onnx.TensorProto):
@@ -184,9 +215,8 @@ def _check(case: Case, compilation: Compilation, index: int, library: Path) -> N
 
 def compare_all(case: Case, index: int, found: Mapping[str, Any]) -> None:
     """Raise AssertionError where an output is not what a data set expects."""
-    wanted = case.data[index][1]
-    for item, want in zip(case.model.graph.output, wanted, strict=True):
-        _compare(item.name, found[item.name], _array(want), case)
+    for item, want in zip(case.model.graph.output, outputs_of(case, index), strict=True):
+        _compare(item.name, found[item.name], want, case)
 
 
 def _compare(name: str, got: Any, want: Any, case: Case) -> None:
@@ -210,15 +240,32 @@ def _part(arguments: tuple[str, int, int]) -> list[Row]:
     only, number, count = arguments
     cases = [c for c in everything() if re.search(only, f"{c.kind} {c.name}")][number::count]
     return [
-        (o.case.kind, o.case.name, o.reason, o.case.is_numeric, o.detail)
+        (
+            o.case.kind,
+            o.case.name,
+            o.reason and RECORDED.get(o.case.name, o.reason),
+            o.case.is_numeric,
+            o.detail,
+        )
         for o in run_cases(cases, FLAGS)
     ]
 
 
 def everything() -> list[Case]:
-    return [*node_cases(), *(c for k in SHIPPED for c in shipped_cases(k))]
+    shipped = [c for kind in SHIPPED for c in shipped_cases(kind)]
+    return [*node_cases(), *shipped, *light_cases()]
 
 
+RECORDED = {
+    "test_bernoulli_seed": "the recorded draws do not come from the seed; from it, these are right",
+    "test_bernoulli_seed_expanded": "the recorded draws do not come from the seed; from it, these "
+    "are right",
+    "test_dft_inverse": "0 is right and computed; 1.9e-07 is recorded, rounding of numpy's FFT",
+    "test_dft_inverse_opset19": "0 is right and computed; 1.9e-07 is recorded, rounding of "
+    "numpy's FFT",
+}
+"""Cases whose recorded results are not what the operator is defined to give, and why (a test shows
+that it is so)."""
 _EXPLANATION = """\
 # What runs of ONNX's backend test suite
 
