@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 
 from glowmcu.core import dtypes
+from glowmcu.errors import GlowmcuError, UnsupportedError
 from glowmcu.frontend.bound import MANY, most
 from glowmcu.frontend.choice import Importing, Refused
 from glowmcu.frontend.loop_body import Body, Rolled, rolled, stacked
@@ -36,8 +37,23 @@ def import_loop(
         if not isinstance(unrolled, Refused):
             return unrolled
         if isinstance(made, Refused):
-            raise made.error if loop.limit is not None else unrolled.error
+            if loop.limit is None:
+                raise unrolled.error
+            raise _neither(made.error, unrolled.error)
     return loop.looped(made)
+
+
+def _neither(rolled_: GlowmcuError, unrolled: GlowmcuError) -> UnsupportedError:
+    """Return why there is no loop in C, with the inputs that would have to be known without one."""
+    needs = tuple(dict.fromkeys(n for p in unrolled.problems for n in p.needs))
+    names = " ".join(f"--fix-input {n}=..." for n in needs)
+    also = f"; or unroll the loop by {names}" if needs else ""
+    return UnsupportedError(
+        [
+            p if p.needs else replace(p, hint=f"{p.hint}{also}", needs=needs)
+            for p in rolled_.problems
+        ]
+    )
 
 
 def _scalar(seen: OnnxNode, value: Value | None, what: str) -> Value | None:

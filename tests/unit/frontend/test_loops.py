@@ -200,3 +200,25 @@ def test_weights_selected_by_the_number_stay_in_flash(count: int, loops: int) ->
     found = [n for n in load(proto).graph.nodes() if isinstance(n.op, Loop)]
     assert len(found) == loops
     check(proto, x=np.linspace(-1, 1, 8, dtype=np.float32))
+
+
+def test_a_body_that_must_be_unrolled_names_the_inputs_to_fix() -> None:
+    text = """(bool go, float[1] x) => (float[1] y) <int64 m = {3}, float[5] t = {1, 2, 3, 4, 5}> {
+        y = Loop(m, go, x) <body = g (int64 i, bool c, float[1] v) => (bool d, float[1] w) {
+            one = Constant<value_ints = [1]>()
+            zero = Constant<value_ints = [0]>()
+            from = Unsqueeze(i, zero)
+            to = Add(from, one)
+            part = Slice(t, from, to)
+            w = Add(v, part)
+            d = Identity(c)
+        }>
+    }"""
+    proto = model(text)
+    with pytest.raises(UnsupportedError, match="starts is computed at run time") as raised:
+        load(proto)
+    assert raised.value.problems[0].needs == ("go",)
+    assert "--fix-input go=" in raised.value.problems[0].hint
+    found = load(proto, {}, {"go": True})
+    x = np.ones(1, np.float32)
+    assert evaluate(found.graph, {"x": x})["y"].tolist() == [7.0]
