@@ -72,7 +72,7 @@ def header_of(symbol: str, folder: str) -> c_ast.FileAST:
     # a twin: what it declares, without its functions and what only they need
     text = (RUNTIME / "src" / folder / path.name).read_text(encoding="utf-8")
     text = re.sub(r"^GM_INLINE .*?^}$", "", text, flags=re.MULTILINE | re.DOTALL)
-    machine = "gm_mve|gm_halfword|gm_fpu|gm_avx2|gm_vector|arm_mve"
+    machine = "gm_mve|gm_halfword|gm_pair_product|gm_fpu|gm_avx2|gm_vector|arm_mve"
     text = re.sub(rf'#include ["<]({machine})\.h[">]', "", text)
     return parse(text, RUNTIME / "core")
 
