@@ -89,6 +89,15 @@ EXAMPLES = (
     ),
     Example((i16(3, 5, zero_point=-32768),), {"fn": "identity"}, (), _U16, low=0.0, high=6.0),
     Example((_U16,), {"fn": "identity"}, (), i16(3, 5, zero_point=-32768), low=0.0, high=6.0),
+    *(
+        Example((x, slope), {"fn": "prelu"}, (1,), y, tolerance=1)
+        for x, y in (
+            (i8(2, 4, 5), i8(2, 4, 5, scale=0.03, zero_point=9)),
+            (i16(2, 4, 5, zero_point=3), i16(2, 4, 5, scale=3e-4)),
+            (i8(2, 4, 5), i16(2, 4, 5)),
+        )
+        for slope in (f32(4, 1), i8(5, scale=0.01))
+    ),
     Example((i16(3, 5), i16(3, 5)), {"fn": "max"}, output=i16(3, 5)),
     Example((i8(3, 5), i8(3, 5)), {"fn": "max"}, output=i8(3, 5)),
     Example((i8(3, 5), i8(5)), {"fn": "min"}, output=i8(3, 5)),

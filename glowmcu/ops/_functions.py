@@ -176,6 +176,15 @@ ARITHMETIC = {
     "where": Fn(3, _stored("{a} ? {b} : {c}"), np.where, typed_by=1, onnx="Where"),
 }
 
+FIXED_POINT = {
+    "multiply_high": Fn(  # of int32, the second one not negative
+        2,
+        {"int": "gm_mulh_round_s32({a}, {b})"},
+        lambda a, m: (a.astype(np.int64) * m + (1 << 31) >> 32).astype(np.int32),
+        header="gm_requant.h",
+    ),
+}
+
 LOGIC = {
     "equal": _compare("Equal", np.equal, "=="),
     "less": _compare("Less", np.less, "<"),
@@ -419,4 +428,11 @@ CONVERSIONS = {
     ),
 }
 
-FUNCTIONS: dict[str, Fn] = {**ARITHMETIC, **LOGIC, **REAL, **ACTIVATIONS, **CONVERSIONS}
+FUNCTIONS: dict[str, Fn] = {
+    **ARITHMETIC,
+    **FIXED_POINT,
+    **LOGIC,
+    **REAL,
+    **ACTIVATIONS,
+    **CONVERSIONS,
+}

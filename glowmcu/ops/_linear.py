@@ -102,7 +102,7 @@ def fold_linear(
     acc_bias = acc_bias - zx * weights.sum(axis=1)
     scales = sx * sw / y.quant.scale[0]
     bound = int((np.abs(weights).sum(axis=1) * reach + np.abs(acc_bias)).max(initial=0))
-    multiplier, shift = _multipliers(scales)
+    multiplier, shift = multipliers_of(scales)
     if bound << shift >= 1 << 31:
         if x.dtype is not dtypes.I16:
             reached = bound << shift
@@ -135,7 +135,7 @@ def _constant_weights(b: Builder, w: Buffer) -> Array:
     return data
 
 
-def _multipliers(scales: Array) -> tuple[Array, int]:
+def multipliers_of(scales: Array) -> tuple[Array, int]:
     """Return the multipliers of real scales and the shift that they share."""
     pairs = [multiplier_of(float(s)) for s in scales]
     shift = max((s for _, s in pairs), default=0)
@@ -148,7 +148,7 @@ def _fold_wide(
     """Return the constants of a layer whose sums have 64 bits: they are shifted right first."""
     assert y.quant is not None
     right = bound.bit_length() - 31 + 1
-    multiplier, left = _multipliers(scales * 2.0**right)
+    multiplier, left = multipliers_of(scales * 2.0**right)
     if left:
         raise DoesNotFitError(
             f"the sums of '{b.name}' reach {bound} and its results are as fine as they are",

@@ -12,6 +12,7 @@ from glowmcu.core import dtypes
 from glowmcu.core.types import Array
 from glowmcu.instr.instruction import In, Out
 from glowmcu.ops._avx2 import DEPTHWISE_AVX2, DEPTHWISE_F32_AVX2
+from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.ops._conv_fpu import DEPTHWISE_FPU
 from glowmcu.ops._conv_mve import DEPTHWISE_MVE
 from glowmcu.ops._depthwise_dsp import DEPTHWISE_DSP
@@ -84,6 +85,11 @@ def _pack_s8(i: DepthwiseS8) -> tuple[Packed, ...]:
         Packed("bias", i.bias.data, "bias, input zero point folded in"),
         Packed("multiplier", i.multiplier.data, "requantization"),
     )
+
+
+def _pack_wide(i: DepthwiseS8) -> tuple[Packed, ...]:
+    weights, *rest = _pack_s8(i)
+    return (Packed("w", weights.data.astype(np.int16), weights.comment), *rest)
 
 
 _RING = Kernel(
@@ -171,7 +177,20 @@ class DepthwiseS8(WindowInstruction):
                 scan=RowKernel("gm_depthwise_s8_scan", scratch=_sums),
             ),
         ),
-        *for_type(dtypes.I16, replace(_RING, symbol="gm_depthwise_s16")),
+        *for_type(
+            dtypes.I16,
+            replace(
+                _RING,
+                symbol="gm_depthwise_s16_dsp",
+                requires=DSP,
+                folder="arm_dsp",
+                accepts=lambda i: "the number of channels is odd" if i.channels % 2 else "",
+                pack=_pack_wide,
+                modes=LONG_CODE,
+                cycles=lambda i: 2.4 * i.macs,
+            ),
+            replace(_RING, symbol="gm_depthwise_s16"),
+        ),
     )
 
     @property

@@ -15,6 +15,7 @@ from glowmcu.instr.function import Builder
 from glowmcu.ops._elementwise_examples import EXAMPLES
 from glowmcu.ops._functions import FUNCTIONS
 from glowmcu.ops._linear import clamp_range
+from glowmcu.ops._prelu import emit_prelu, has_integer_prelu
 from glowmcu.ops._program import (
     Arg,
     Input,
@@ -78,6 +79,8 @@ class Elementwise(Op):
         if len(inputs) != 2:
             return False
         x, z = inputs
+        if self.fn == "prelu" and self.clamp is None and has_integer_prelu(x, z, y):
+            return True
         if self.fn in ("add", "sub"):
             return has_integer_add(x, z, y, 1 if self.fn == "add" else -1)
         return self.fn == "mul" and has_integer_mul(x, z, y)
@@ -122,6 +125,8 @@ class Elementwise(Op):
         if self.fn in _SELECTING:
             emit_map(b, y, inputs, (Step(self.fn, tuple(map(Input, range(len(inputs))))),))
             return True
+        if self.fn == "prelu":
+            return emit_prelu(b, y, *inputs)
         low, high = clamp_range(self.clamp, y.type)
         if self.fn == "mul":
             emit_mul(b, y, inputs[0], inputs[1], low, high)

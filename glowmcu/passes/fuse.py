@@ -5,16 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from glowmcu.graph.graph import Graph, Node, Value
+from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import rewrite
 from glowmcu.ops.conv import Conv2D
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pad import Pad
 from glowmcu.ops.pool import Pool2D
 from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.standardize import Standardize
 from glowmcu.ops.transpose import Transpose
 from glowmcu.passes.linear import LINEAR
-from glowmcu.passes.match import Uses, bounds, clipped, made_by, make, merged_origin, single
+from glowmcu.passes.match import (
+    Uses,
+    bounds,
+    clipped,
+    elementwise,
+    made_by,
+    make,
+    merged_origin,
+    real_data,
+    single,
+)
 
 
 def fuse_pad(graph: Graph) -> Graph:
@@ -24,7 +35,27 @@ def fuse_pad(graph: Graph) -> Graph:
 
 def fuse_activations(graph: Graph) -> Graph:
     """Fold relu and clip into the layer or the elementwise function that feeds them."""
-    return rewrite(graph, (clip_before_movement, clip_into_producer))
+    return rewrite(graph, (scale_into_standardize, clip_before_movement, clip_into_producer))
+
+
+def scale_into_standardize(node: Node, uses: Uses) -> Value | None:
+    """Constants that multiply standardized rows, and are then added, are its scale and bias."""
+    if not elementwise(node, "mul", "add"):
+        return None
+    for x, other in (node.inputs, node.inputs[::-1]):
+        layer, data = made_by(x, Standardize), real_data(other)
+        if layer is None or data is None or x is None or not single(x, uses):
+            continue
+        inputs = [*layer.inputs, None, None][:3]
+        cols, place = x.shape[-1], 1 if node.op.fn == "mul" else 2
+        if data.size != cols or data.shape[-1:] != (cols,) or any(inputs[place:]):
+            continue
+        inputs[place] = constant(f"{node.name}.{node.op.fn}", data.reshape(cols))
+        while inputs[-1] is None:
+            inputs.pop()
+        y = node.output
+        return make(layer.op, *inputs, like=y, origin=merged_origin(layer, node), type_=y.type)
+    return None
 
 
 _CLAMPED = (*LINEAR, Elementwise)

@@ -89,11 +89,16 @@ def _interpolate(writer: Writer, node: Node) -> None:
 
 
 def _standardize(writer: Writer, node: Node) -> None:
-    (x,), y, op = operands_of(node), node.output, node.op
+    x, scale, bias = (*node.inputs, None, None)[:3]
+    y, op = node.output, node.op
+    assert x is not None
     real, label = writer.real(x), f"{y.name}.real"
+    factors = None if scale is None else writer.real(scale)
+    added = None if bias is None else writer.real(bias)
     if op.centre:
-        ones = writer.constant(np.ones(x.shape[-1:], np.float32), "ones")
-        found = writer.emit("LayerNormalization", [real, ones], label, epsilon=op.epsilon)
+        ones = factors or writer.constant(np.ones(x.shape[-1:], np.float32), "ones")
+        operands = [real, ones] if added is None else [real, ones, added]
+        found = writer.emit("LayerNormalization", operands, label, epsilon=op.epsilon)
         writer.result(y, found)
         return
     square = writer.emit("Mul", [real, real], f"{y.name}.square")
@@ -103,7 +108,12 @@ def _standardize(writer: Writer, node: Node) -> None:
         mean = writer.emit("ReduceMean", [square], f"{y.name}.mean", axes=[-1])
     moved = writer.emit("Add", [mean, writer.number(op.epsilon)], f"{y.name}.moved")
     root = writer.emit("Sqrt", [moved], f"{y.name}.root")
-    writer.result(y, writer.emit("Div", [real, root], label))
+    found = writer.emit("Div", [real, root], f"{label}.standardized")
+    if factors is not None:
+        found = writer.emit("Mul", [found, factors], f"{label}.scaled")
+    if added is not None:
+        found = writer.emit("Add", [found, added], label)
+    writer.result(y, found)
 
 
 def _recurrent(writer: Writer, node: Node) -> None:

@@ -143,13 +143,8 @@ GM_INLINE void gm_depthwise_row(const gm_depthwise_s8_t *p, int32_t size, void *
     }
 }
 
-/* w: [kernel_height][kernel_width][channels]; bias and multiplier: [channels].
- * scratch: with padding, (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels;
- * without it NULL. y may be x where there is padding and each output row ends before the first
- * input row that is not yet in scratch. */
-GM_INLINE void gm_depthwise_stored(const gm_depthwise_s8_t *p, int32_t size, void *y, const void *x,
-                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
-                                   const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
+/* The ring of padded rows. */
+GM_INLINE gm_ring_t gm_depthwise_ring(const gm_depthwise_s8_t *p, int32_t size, void *scratch)
 {
     const int32_t pixel = p->channels * size;
     const int32_t room = p->padded_width - p->pad_left;
@@ -162,25 +157,45 @@ GM_INLINE void gm_depthwise_stored(const gm_depthwise_s8_t *p, int32_t size, voi
                       p->fill,
                       0,
                       0};
+    return ring;
+}
+
+/* Point to the rows that row oy of the output sees: in the ring, or in x where nothing is padded.
+ */
+GM_INLINE void gm_depthwise_rows(const gm_depthwise_s8_t *p, int32_t size, gm_ring_t *ring,
+                                 const void *x, int32_t oy, const void **rows)
+{
+    const int32_t row = p->width * p->channels * size;
+    const int32_t first = oy * p->stride_height - p->pad_top;
+    if (p->padded_width > 0) {
+        gm_ring_rows(ring, x, row, first, p->kernel_height, p->dilation_height, rows);
+        return;
+    }
+    for (int32_t i = 0; i < p->kernel_height; i++) {
+        rows[i] = gm_from(x, first + i * p->dilation_height, row);
+    }
+}
+
+/* w: [kernel_height][kernel_width][channels]; bias and multiplier: [channels].
+ * scratch: with padding, (kernel_height - 1) * dilation_height + 1 rows of padded_width pixels;
+ * without it NULL. y may be x where there is padding and each output row ends before the first
+ * input row that is not yet in scratch. */
+GM_INLINE void gm_depthwise_stored(const gm_depthwise_s8_t *p, int32_t size, void *y, const void *x,
+                                   const int8_t *GM_RESTRICT w, const int32_t *GM_RESTRICT bias,
+                                   const int32_t *GM_RESTRICT multiplier, void *GM_RESTRICT scratch)
+{
+    gm_ring_t ring = gm_depthwise_ring(p, size, scratch);
     for (int32_t n = 0; n < p->batch; n++) {
         if (p->padded_width > 0) {
             gm_ring_start(&ring, p->pad_top);
         }
         for (int32_t oy = 0; oy < p->out_height; oy++) {
-            const int32_t first = oy * p->stride_height - p->pad_top;
             const void *rows[GM_WINDOW_ROWS];
-            if (p->padded_width > 0) {
-                gm_ring_rows(&ring, x, p->width * pixel, first, p->kernel_height,
-                             p->dilation_height, rows);
-            } else {
-                for (int32_t i = 0; i < p->kernel_height; i++) {
-                    rows[i] = gm_from(x, (first + i * p->dilation_height) * p->width, pixel);
-                }
-            }
+            gm_depthwise_rows(p, size, &ring, x, oy, rows);
             gm_depthwise_row(p, size, y, rows, w, bias, multiplier);
-            y = gm_to(y, p->out_width, pixel);
+            y = gm_to(y, p->out_width * p->channels, size);
         }
-        x = gm_from(x, p->height * p->width, pixel);
+        x = gm_from(x, p->height * p->width * p->channels, size);
     }
 }
 

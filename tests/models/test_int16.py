@@ -119,6 +119,64 @@ def as_int16(network: onnx.ModelProto, samples: NDArray[np.float32]) -> onnx.Mod
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
+def enclosed(kind: str, dtype: type, shapes: list[tuple[int, ...]], **attributes: object) -> bytes:
+    """Return a network of one operator between DequantizeLinear and QuantizeLinear.
+
+    Its second and later operands are constants, which are stored in the same type.
+    """
+    writer, rng = Writer(), np.random.default_rng(5)
+    zero = writer.constant("z", np.asarray(0 if dtype is np.int16 else 3, dtype))
+    scale = writer.constant("s", np.asarray(8 / np.iinfo(dtype).max, np.float32))
+    x = helper.make_tensor_value_info(
+        "x", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shapes[0]
+    )
+    given = [writer.add("DequantizeLinear", ["x", scale, zero], "x_r")]
+    for index, shape in enumerate(shapes[1:]):
+        data = rng.integers(-99, 99, shape).astype(np.int8)
+        parts = [
+            writer.constant(f"c{index}", data),
+            writer.constant(f"cs{index}", np.float32(0.01)),
+        ]
+        given.append(writer.add("DequantizeLinear", parts, f"c{index}_r"))
+    writer.add(kind, given, "y_r", **attributes)
+    writer.add("QuantizeLinear", ["y_r", scale, zero], "y")
+    y = helper.make_tensor_value_info("y", x.type.tensor_type.elem_type, None)
+    graph = helper.make_graph(writer.nodes, "one", [x], [y], writer.constants)
+    opset = 23 if kind == "RMSNormalization" else 21
+    network = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10
+    )
+    return bytes(network.SerializeToString())
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@pytest.mark.parametrize(
+    ("kind", "shapes", "attributes"),
+    [
+        ("LayerNormalization", [(4, 33), (33,), (33,)], {"epsilon": 1e-5}),
+        ("LayerNormalization", [(4, 33), (33,)], {"epsilon": 1e-3}),
+        ("LogSoftmax", [(4, 33)], {}),
+        ("Softmax", [(4, 33)], {}),
+        ("PRelu", [(2, 5, 4, 3), (5, 1, 1)], {}),
+        ("PRelu", [(2, 5, 4, 3), (1,)], {}),
+    ],
+)
+def test_an_operator_is_computed_in_integers(
+    kind: str, dtype: type, shapes: list[tuple[int, ...]], attributes: dict[str, object]
+) -> None:
+    network = enclosed(kind, dtype, shapes, **attributes)
+    found = compile_network(network, Options(name="one"))
+    assert not any(t.dtype.is_float for n in found.graph.nodes() for t in n.types)
+    rng = np.random.default_rng(7)
+    x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shapes[0]).astype(dtype)
+    session = ort.InferenceSession(network)
+    (expected,) = session.run(None, {"x": x})
+    (slot,) = found.unit.inputs
+    (got,) = HostLibrary(found.unit).run({slot.name: x}).values()
+    assert np.abs(got.astype(int) - expected.astype(int)).max() <= 1
+
+
 @pytest.mark.cc
 @pytest.mark.parametrize("name", ["kws", "ic", "ad"])
 def test_a_network_of_int16_gives_what_onnx_runtime_gives(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glowmcu.core import dtypes
+from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Array, Quant, TensorType, dequantize, quantize
 from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.instr import evaluate as instr_evaluate
@@ -20,6 +21,7 @@ from glowmcu.ops._pieces import divided, looked_up
 from glowmcu.ops.base import i8, i16
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.softmax import Softmax
+from glowmcu.ops.standardize import Standardize
 
 EVERY = np.arange(-(1 << 15), 1 << 15).astype(np.int16)
 CORNERS = np.asarray([-32768, -32767, -300, -1, 0, 1, 255, 32766, 32767], np.int16)
@@ -122,6 +124,32 @@ def test_softmax_of_int8_has_a_logarithm() -> None:
     exact = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     function = built(Softmax(log=True), i8(9, 12, scale=0.06, zero_point=127), i8(9, 12))
     assert error(function, exact, x) <= 1
+
+
+@pytest.mark.parametrize("centre", [True, False])
+@pytest.mark.parametrize("cols", [1, 2, 17, 768, 8192])
+@pytest.mark.parametrize("dtype", [dtypes.I8, dtypes.I16])
+def test_layer_normalization_is_within_1_lsb(cols: int, centre: bool, dtype: DType) -> None:
+    """Also of rows that are nearly or wholly constant, where epsilon or one unit decides."""
+    rng = np.random.default_rng(cols)
+    x_type = TensorType(
+        dtype, (12, cols), Quant.per_tensor(0.02 if dtype is dtypes.I8 else 1e-4, 5)
+    )
+    x = rng.integers(dtype.low, dtype.high + 1, x_type.shape).astype(dtype.numpy)
+    x[0], x[1], x[2, : cols // 2], x[3] = dtype.low, 5, dtype.high, 6
+    x[3, 0], x[4] = 7, rng.integers(-3, 4, cols)
+    scale, bias = (rng.uniform(-2, 2, cols).astype(np.float32) for _ in range(2))
+    y = TensorType(dtype, x_type.shape, Quant.per_tensor(0.04 if dtype is dtypes.I8 else 2e-4, -3))
+    values = (Value("x0", x_type), constant("s", scale), constant("b", bias))
+    op = Standardize(1e-5, centre)
+    assert op.integer([v.type for v in values], (y,))
+    node = apply(op, *values, name="y", types=(y,))
+    graph = Graph("g", values[:1], node.outputs, ("y",))
+    real = reals(x, x_type)
+    centred = real - real.mean(axis=1, keepdims=True) * centre
+    root = np.sqrt((centred * centred).mean(axis=1, keepdims=True) + np.float32(1e-5))
+    exact = centred / root * scale.astype(np.float64) + bias.astype(np.float64)
+    assert error(lower(graph, graph.nodes(), "f"), exact, x) <= 1
 
 
 @pytest.mark.cc

@@ -57,6 +57,7 @@ def test_every_kernel_compiles_without_a_warning(
 
 M4_FPU = ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", HARD]
 TWINS = {
+    "arm_dsp": ["-mcpu=cortex-m4"],
     "armv6m": ["-mcpu=cortex-m0"],
     "arm_fpu": M4_FPU,
     "arm_mve": ["-mcpu=cortex-m55", HARD],

@@ -35,6 +35,38 @@ GM_INLINE int32_t gm_multiply_two(uint32_t a, uint32_t b, int32_t acc)
 #endif
 }
 
+/* The requantized sum, not yet clamped. */
+GM_INLINE int32_t gm_requant_dsp(int32_t acc, int32_t multiplier, int32_t shift, int32_t zero_point)
+{
+    const int32_t wide = acc * (INT32_C(1) << shift);
+#if GM_ASM
+    int32_t scaled;
+    __asm__("smmlar %0, %1, %2, %3" : "=r"(scaled) : "r"(wide), "r"(multiplier), "r"(zero_point));
+    return scaled;
+#else
+    return gm_mulh_round_s32(wide, multiplier) + zero_point;
+#endif
+}
+
+/* a and b in a word, each between the halves of low and high. */
+GM_INLINE uint32_t gm_clamp_two(int32_t a, int32_t b, uint32_t low, uint32_t high)
+{
+#if GM_ASM
+    uint32_t both;
+    uint32_t free;
+    __asm__("ssat %0, #16, %2\n\tssat %1, #16, %3\n\tpkhbt %0, %0, %1, lsl #16\n\t"
+            "ssub16 %1, %0, %4\n\tsel %0, %0, %4\n\tssub16 %1, %5, %0\n\tsel %0, %0, %5"
+            : "=&r"(both), "=&r"(free)
+            : "r"(a), "r"(b), "r"(low), "r"(high));
+    return both;
+#else
+    const int32_t least = (int16_t)(low & 0xFFFFU);
+    const int32_t most = (int16_t)(high & 0xFFFFU);
+    const uint32_t second = (uint32_t)gm_clamp_s32(b, least, most);
+    return ((uint32_t)gm_clamp_s32(a, least, most) & 0xFFFFU) | second << 16;
+#endif
+}
+
 /* The value in both halves of a word. */
 GM_INLINE uint32_t gm_twice_s16(int32_t value)
 {

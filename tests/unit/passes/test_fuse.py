@@ -16,6 +16,7 @@ from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.pad import Pad
 from glowmcu.ops.pool import Pool2D
 from glowmcu.ops.reshape import Reshape
+from glowmcu.ops.standardize import Standardize
 from glowmcu.ops.transpose import Transpose
 from glowmcu.passes.fuse import fuse_activations, fuse_pad
 
@@ -55,6 +56,23 @@ def test_activations_fuse() -> None:
         assert clamp_of(after) == (0.0, math.inf)
         after = changed(network([x], clip(relu(layer), -1, 0.75)), fuse_activations)
         assert clamp_of(after) == (0.0, 0.75)
+
+
+def plus(x: Value, y: Value) -> Value:
+    return apply(Elementwise("add"), x, y).output
+
+
+def test_scale_and_bias_of_standardized_rows_fuse() -> None:
+    x = source(3, 5)
+    rows = apply(Standardize(1e-5), x).output
+    scaled = apply(Elementwise("mul"), c(weights(1, 5)), rows).output
+    after = changed(network([x], plus(scaled, c(weights(5)))), fuse_activations)
+    assert [len(n.inputs) for n in after.nodes()] == [3]
+    after = changed(network([x], plus(rows, c(weights(5)))), fuse_activations)
+    assert [v is None for v in after.nodes()[0].inputs] == [False, True, False]
+    late = apply(Elementwise("mul"), plus(rows, c(weights(5))), c(weights(5))).output
+    assert operators(fuse_activations(network([x], late))) == ["Standardize", "mul"]
+    assert len(fuse_activations(network([x], plus(scaled, rows))).nodes()) == 3
 
 
 def test_disjoint_clips() -> None:
