@@ -6,18 +6,22 @@ as that; MatMulInteger and ConvInteger are products of integers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.dtypes import DType
 from glowmcu.core.types import Quant, TensorType
 from glowmcu.graph.graph import Value, constant
+from glowmcu.ops._window import sliding
 from glowmcu.ops.base import IMPORTERS, onnx_op
 from glowmcu.ops.cast import Cast
 from glowmcu.ops.conv_onnx import convolution
 from glowmcu.ops.elementwise_onnx import elementwise
 from glowmcu.ops.matmul import product
 from glowmcu.ops.onnx_node import OnnxNode
+from glowmcu.ops.pad import Pad
 from glowmcu.ops.qlinear import quant_at, real_operand, stored_result
 from glowmcu.ops.quant import Dequantize, Quantize
 from glowmcu.ops.reshape import Reshape
@@ -142,8 +146,27 @@ def import_matmul_integer(node: OnnxNode) -> Value:
 @onnx_op("ConvInteger")
 def import_conv_integer(node: OnnxNode) -> Value:
     """Exact products of integers less their zero points, which may be computed at run time."""
-    x, w = _less_zero_point(node, 0, 1), _less_zero_point(node, 1, 0)
-    return convolution(node, x, w, None, dtypes.I32)
+    x, w = node.value(0), _less_zero_point(node, 1, 0)
+    zero = node.optional(2)
+    found = sliding(node, x.shape[2:], w.shape[2:])
+    pads = (*found.begins, *found.ends)
+    one = zero is not None and zero.type.numel == 1 and not _is_zero(zero)
+    if zero is None or not one or w.data is None or (any(pads) and zero.data is None):
+        return convolution(node, _less_zero_point(node, 0, 1), w, None, dtypes.I32)
+    # as in MatMulInteger; what is padded is the zero point
+    if any(pads):
+        border = (0, 0, *found.begins, 0, 0, *found.ends)
+        value = float(zero.data.reshape(-1)[0]) if zero.data is not None else 0.0
+        x = node.apply(Pad(border, value=value), x, suffix="padded").output
+        attributes = {**node.attributes, "pads": [0] * len(pads), "auto_pad": "NOTSET"}
+    else:
+        attributes = dict(node.attributes)
+    inner = replace(node, attributes=attributes, output_names=(f"{node.output_names[0]}.product",))
+    y = convolution(inner, x, w, None, dtypes.I32)
+    sums = w.data.astype(np.int64).reshape(w.shape[0], -1).sum(axis=1).astype(np.int32)
+    per_channel = node.constant(sums.reshape(-1, *(1,) * (w.type.rank - 2)), "sums")
+    point = _point(node, x, zero, 0, dtypes.I32)
+    return elementwise(node, "sub", y, elementwise(node, "mul", point, per_channel, suffix="shift"))
 
 
 def _is_zero(zero: Value) -> bool:

@@ -123,25 +123,23 @@ def test_fractions_of_integers_are_refused() -> None:
         glowmcu.compile(network("Gemm", {"a": a}, {"b": a}, "a b", alpha=0.5))
 
 
-@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("known", [("w", "zx", "zw"), ("w", "zw"), ()])
 @pytest.mark.parametrize("group", [1, 2])
-def test_integer_convolutions(fixed: bool, group: int) -> None:
+@pytest.mark.parametrize("pads", [[1, 0, 2, 1], [0, 0, 0, 0]])
+def test_integer_convolutions(known: tuple[str, ...], group: int, pads: list[int]) -> None:
     x, w = integers(np.uint8, 2, 4, 7, 6), integers(np.int8, 6, 4 // group, 3, 2)
-    points = {"zx": np.asarray(77, np.uint8), "zw": np.asarray(-3, np.int8)}
-    known = {"w": w, **points} if fixed else {}
-    feeds = {"x": x} if fixed else {"x": x, "w": w, **points}
-    model = network(
-        "ConvInteger", feeds, known, "x w zx zw", group=group, pads=[1, 0, 2, 1], strides=[2, 1]
-    )
+    arrays = {"x": x, "w": w, "zx": np.asarray(77, np.uint8), "zw": np.asarray(-3, np.int8)}
+    feeds = {n: a for n, a in arrays.items() if n not in known}
+    constants = {n: arrays[n] for n in known}
+    attributes = {"group": group, "pads": pads, "strides": [2, 1]}
+    model = network("ConvInteger", feeds, constants, "x w zx zw", **attributes)
     (found,) = onnx_backend.GlowmcuRep(model).run(feeds)
     plain = network(
         "Conv",
         {"x": x.astype(np.float64) - 77.0},
         {"w": w.astype(np.float64) + 3.0},
         "x w",
-        group=group,
-        pads=[1, 0, 2, 1],
-        strides=[2, 1],
+        **attributes,
     )
     (right,) = ReferenceEvaluator(plain).run(None, {"x": x.astype(np.float64) - 77.0})
     assert found.dtype == np.int32
@@ -195,3 +193,25 @@ def test_doubles_are_quantized_as_float() -> None:
     )
     kinds = [type(i).__name__ for i in compiled.compilation.function.instructions]
     assert "DenseS8" in kinds
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "attributes"),
+    [
+        ("MatMulInteger", ((3, 6), (6, 5)), {}),
+        ("ConvInteger", ((1, 2, 5, 5), (3, 2, 3, 3)), {"pads": [1, 1, 1, 1]}),
+    ],
+)
+def test_constant_zero_points_leave_bytes_as_they_are(
+    op: str, shapes: Any, attributes: dict[str, Any]
+) -> None:
+    constants = {
+        "w": integers(np.int8, *shapes[1]),
+        "zx": np.asarray(128, np.uint8),
+        "zw": np.asarray(0, np.int8),
+    }
+    feeds = {"x": integers(np.uint8, *shapes[0])}
+    made = glowmcu.compile(network(op, feeds, constants, "x w zx zw", **attributes)).compilation
+    (product,) = [i for i in made.function.instructions if type(i).__name__ == "Contract"]
+    assert {str(b.type.dtype) for b in product.inputs()} == {"u8", "i8"}
+    assert {str(b.type.dtype) for b in made.function.buffers()} <= {"u8", "i8", "i32"}
