@@ -16,7 +16,7 @@ from glowmcu.driver import Compilation, compile_network
 from glowmcu.errors import UnsupportedError
 from glowmcu.options import Options
 from glowmcu.verify.extent import cropped
-from glowmcu.verify.host import HostLibrary
+from glowmcu.verify.host import HostLibrary, digest_of_weights
 
 Feeds = Mapping[str, Array]
 OPTIONS = Options(name="model", specialize="none", stripe=False)
@@ -71,10 +71,11 @@ class GlowmcuRep(BackendRep):
         tensors = {i.name for i in self._model.graph.input if i.type.HasField("tensor_type")}
         feeds = {n: np.asarray(a) if n in tensors else a for n, a in given.items()}
         compilation, rest = compile_for(self._model, feeds)
-        key = compilation.unit.files[f"{compilation.unit.name}.c"]
+        unit = compilation.unit
+        key = (unit.files[f"{unit.name}.c"], digest_of_weights(unit))
         if key not in self._libraries:
-            self._libraries[key] = HostLibrary(compilation.unit, flags=FLAGS)
-        outputs = cropped(self._libraries[key].run(rest), compilation.unit.extents)
+            self._libraries[key] = HostLibrary(unit, flags=FLAGS)
+        outputs = cropped(self._libraries[key].run(rest), unit.extents)
         order = [o.name for o in self._model.graph.output]
         return namedtupledict("Outputs", order)(*(outputs[n] for n in order))
 

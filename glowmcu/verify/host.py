@@ -130,12 +130,17 @@ def has_large_weights(unit: CodeUnit) -> bool:
 
 def _room(unit: CodeUnit) -> str:
     """Return C that has room for the weights: other weights make another library."""
+    lines = [f"/* {digest_of_weights(unit)} */", "#include <stdint.h>"]
+    lines += [f"{dtypes.of(data.dtype).c} {name}[{data.size}];" for name, data in unit.constants]
+    return "\n".join([*lines, ""])
+
+
+def digest_of_weights(unit: CodeUnit) -> str:
+    """Return what tells apart the weights of networks with the same code."""
     digest = hashlib.sha256()
-    lines = ["#include <stdint.h>"]
-    for name, data in unit.constants:
+    for _, data in unit.constants:
         digest.update((data if any(data.strides) else data[:1]).tobytes())
-        lines.append(f"{dtypes.of(data.dtype).c} {name}[{data.size}];")
-    return "\n".join([f"/* {digest.hexdigest()} */", *lines, ""])
+    return digest.hexdigest()
 
 
 def _prune(folder: Path) -> None:

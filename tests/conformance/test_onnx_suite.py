@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from glowmcu import onnx_backend
@@ -95,6 +95,26 @@ def test_data_dependent_shape() -> None:
     node = helper.make_node("NonZero", ["x"], ["y"])
     (y,) = onnx_backend.run_node(node, [np.asarray([[0, 2], [0, 3]], np.float32)])
     assert y.tolist() == [[0, 1], [1, 1]]
+
+
+def test_a_fixed_input_that_changes_weights_only() -> None:
+    node = helper.make_node("MelWeightMatrix", ["n", "length", "rate", "low", "high"], ["y"])
+    names = {
+        n: TensorProto.FLOAT if n in ("low", "high") else TensorProto.INT64 for n in node.input
+    }
+    graph = helper.make_graph(
+        [node],
+        "mel",
+        [helper.make_tensor_value_info(n, t, []) for n, t in names.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [9, 8])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    prepared = onnx_backend.prepare(model)
+    for rate in (8192, 4096):
+        given = [np.asarray(n) for n in (8, 16, rate)] + [np.float32(0), np.float32(2048)]
+        (y,) = prepared.run(given)
+        (want,) = ReferenceEvaluator(model).run(None, dict(zip(names, given, strict=True)))
+        np.testing.assert_allclose(y, want, rtol=1e-6)
 
 
 def test_devices() -> None:

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from glowmcu.core import dtypes
-from glowmcu.core.types import Quant, TensorType, dequantize, quantize
+from glowmcu.core.types import Quant, TensorType, compact, dequantize, quantize
 
 
 def onnx_quantize(real: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
@@ -59,3 +59,16 @@ def test_types_print_and_measure() -> None:
     assert type_.nbytes == 8000
     assert type_.real() == TensorType(dtypes.F32, (1, 25, 5, 64))
     assert TensorType(dtypes.F64, ()).nbytes == 8
+
+
+def test_only_large_arrays_of_equal_numbers_become_a_view_of_one() -> None:
+    same = np.full((100, 100), 3, np.int8)
+    assert compact(same).strides == (0, 0)
+    np.testing.assert_array_equal(compact(same), same)
+    for array in (np.full(9, 3), np.arange(5000), np.full((100, 100), np.nan, np.float32)):
+        assert compact(array) is array
+    moved = np.arange(10000).reshape(100, 100).T
+    assert compact(moved).flags.c_contiguous
+    inner = same.copy()
+    inner[50, 50] = 4
+    assert compact(inner) is inner

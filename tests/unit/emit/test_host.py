@@ -11,10 +11,11 @@ import pytest
 from test_emitter import unit_of
 
 from glowmcu.core.types import Array
-from glowmcu.emit.unit import CodeUnit
+from glowmcu.emit.unit import CodeUnit, Files
 from glowmcu.errors import InvalidModelError, ToolMissingError, VerificationError
 from glowmcu.instr.evaluate import evaluate
 from glowmcu.instr.function import Function
+from glowmcu.verify import host
 from glowmcu.verify.host import HostLibrary, build_library
 from glowmcu.verify.sanitize import run_sanitized
 
@@ -48,6 +49,35 @@ def test_the_host_computes_what_numpy_computes(cc: str, quantized: bool) -> None
             np.testing.assert_array_equal(got, expected)
         else:
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_large_weights_are_handed_over(
+    function: Function, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = unit_of(function)
+    changed = replace(unit, constants=tuple((n, np.flip(d)) for n, d in unit.constants))
+    (feeds,) = feeds_of(function, 1)
+    want = HostLibrary(unit).run(feeds)["scores"]
+    monkeypatch.setattr(host, "_LARGE", 0)
+    compiled = len(list(cache.iterdir()))
+    libraries = [HostLibrary(u) for u in (unit, changed)]
+    assert len(list(cache.iterdir())) == compiled + 2
+    found = [library.run(feeds)["scores"] for library in libraries]
+    np.testing.assert_array_equal(found[0], want)
+    assert (found[1] != want).any()
+
+
+def test_files_are_written_when_they_are_asked_for() -> None:
+    made = []
+
+    def text() -> str:
+        made.append(1)
+        return "b"
+
+    files = Files({"a": "x", "b": text})
+    assert list(files) == ["a", "b"] and len(files) == 2 and not made
+    assert {**files} == {"a": "x", "b": "b"}
+    assert files["b"] == "b" and len(made) == 1
 
 
 def test_a_network_is_built_once(function: Function, cache: Path) -> None:

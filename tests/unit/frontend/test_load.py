@@ -247,6 +247,13 @@ def test_giant_constants_are_refused() -> None:
         load(model(f"(float[2] X) => (float[2] g4) <float[1] g0 = {{1}}> {{ {grows} }}"))
 
 
+def test_constants_of_equal_numbers_take_the_memory_of_one() -> None:
+    text = "(float[2] X) => (float[2] Y) <int64[2] s = {8192, 8192}> { Y = ConstantOfShape(s) }"
+    (value,) = load(model(text)).graph.outputs
+    assert value.data is not None and value.data.shape == (8192, 8192)
+    assert not any(value.data.strides)
+
+
 def test_path_bytes_and_proto_are_the_same(tmp_path: Path) -> None:
     proto = model("(float[2] X) => (float[2] Y) { Y = toy.Double(X) }")
     data = proto.SerializeToString()
