@@ -6,13 +6,14 @@ The networks' C for this machine runs on all samples: accuracy (ad: area under t
 often the class is the float network's, the ratio of signal to error of the outputs. Networks are
 calibrated on the first 100 samples (ad: windows of the first 20 recordings), or on others: the
 last 100, of ic 50, of ad 20. Models and data are those of ../shared/mlperf_tiny beside the
-checkout. --write replaces the table between the marks in docs/quantization.md, all of it.
+checkout. --write puts what was measured into the table between the marks in docs/quantization.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -111,44 +112,55 @@ def cell(name: str, x: Array, real: Array, found: Compilation, y: Array) -> str:
     return text + f", {found.plan.size / 1024:.1f} KiB"
 
 
-def measure(name: str, rows: list[str]) -> list[str]:
-    """Return the column of one network."""
+def measure(name: str, rows: list[str]) -> Iterator[tuple[str, str]]:
+    """Measure one network; give the title of each row and the cell."""
     x = networks.inputs(SHARED, name, "float")
     path = networks.model(SHARED, name, "float")
     plain = compile_network(path, Options())
     real = outputs(plain, x)
-    cells = []
     for key in rows:
         row = ROWS[key]
         if key == "float":
-            cells.append(cell(name, x, real, plain, real))
+            found, y = plain, real
         else:
             options = row.options
             if options.quantize == "mixed":
                 options = replace(options, max_drop=GOALS[name])
             data = {plain.graph.inputs[0].name: calibration(name, x, row.part)}
             found = compile_network(path, options, data)
-            cells.append(cell(name, x, real, found, outputs(found, x)))
-        print(f"{name:<5}{row.title:<28}{cells[-1]}", flush=True)
-    return cells
+            y = outputs(found, x)
+        yield row.title, cell(name, x, real, found, y)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--networks", default=",".join(networks.FLOAT))
     parser.add_argument("--rows", default=",".join(ROWS))
-    parser.add_argument("--write", action="store_true", help="replace the table of the docs")
+    parser.add_argument("--write", action="store_true", help="put it into the docs")
     arguments = parser.parse_args()
     names, rows = arguments.networks.split(","), arguments.rows.split(",")
-    columns = [measure(name, rows) for name in names]
-    if not arguments.write:
-        return
-    lines = [["", *names], ["---"] * (len(names) + 1)]
-    lines += [[ROWS[r].title, *(c[i] for c in columns)] for i, r in enumerate(rows)]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    for name in names:
+        for title, text in measure(name, rows):
+            print(f"{name:<5}{title:<28}{text}", flush=True)
+            if arguments.write:
+                write(title, name, text)
+
+
+def write(title: str, name: str, text: str) -> None:
+    """Put a cell into the table of the docs; others stay as they are."""
     before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    DOCUMENT.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+    old, after = rest.split(END)
+    table: dict[tuple[str, str], str] = {}
+    heads, *body = [line.strip("| ").split(" | ") for line in old.strip().splitlines()] or [[]]
+    for first, *texts in body[1:]:
+        table.update(((first, head), t) for head, t in zip(heads, texts, strict=True))
+    table[title, name] = text
+    lines = ["| | " + " | ".join(networks.FLOAT) + " |", "| --- " * (len(networks.FLOAT) + 1) + "|"]
+    for row in ROWS.values():
+        texts = [table.get((row.title, n), "\u2013") for n in networks.FLOAT]
+        lines.append("| " + " | ".join((row.title, *texts)) + " |")
+    joined = "\n".join(lines)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{joined}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

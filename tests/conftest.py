@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +53,33 @@ def arm_gcc(request: pytest.FixtureRequest) -> str:
     """Name of the Arm cross compiler."""
     _need(request, "arm-none-eabi-gcc")
     return "arm-none-eabi-gcc"
+
+
+@pytest.fixture
+def float_calls(
+    request: pytest.FixtureRequest, arm_gcc: str, tmp_path: Path
+) -> Callable[[dict[str, str]], list[str]]:
+    """Call it with C files: what they call to compute in float on a core without any."""
+    _need(request, "arm-none-eabi-nm")
+
+    def calls(files: dict[str, str]) -> list[str]:
+        for name, text in files.items():
+            if name.endswith((".c", ".h")):
+                (tmp_path / name).write_text(text, encoding="utf-8")
+        sources = [n for n in files if n.endswith(".c")]
+        flags = ["-mcpu=cortex-m0", "-mthumb", "-mfloat-abi=soft", "-std=c99", "-O1", "-c", "-I."]
+        subprocess.run([arm_gcc, *flags, *sources], cwd=tmp_path, check=True)
+        objects = [n.removesuffix(".c") + ".o" for n in sources]
+        listing = subprocess.run(
+            ["arm-none-eabi-nm", "-u", *objects],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return re.findall(r"__aeabi_(?:[fd]|u?[il]2[fd])\w*|\b(?:sqrt|exp|tanh)f\b", listing.stdout)
+
+    return calls
 
 
 @pytest.fixture

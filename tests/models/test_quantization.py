@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from glowmcu.core.types import Array, dequantize
 from glowmcu.core.types import quantize as to_stored
-from glowmcu.driver import Compilation, compile_network
+from glowmcu.driver import Compilation, compile_network, generate
 from glowmcu.emit.unit import Slot
 from glowmcu.graph.evaluate import evaluate_all
 from glowmcu.graph.graph import Graph, Node, Value
@@ -101,6 +102,31 @@ def test_nothing_is_left_in_float(shared: Path, name: str) -> None:
     buffers = [b for i in found.function.instructions for b in (*i.inputs(), *i.outputs())]
     assert not [b.name for b in buffers if b.type.dtype.is_float]
     assert all(layer["sqnr_db"] > 20 for layer in found.unit.report["quantization"]["layers"])
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize(
+    ("name", "precision"), [*((n, "int8") for n in BAR), ("kws", "int16"), ("ad", "int16")]
+)
+def test_no_float_is_in_the_code(
+    shared: Path, name: str, precision: str, float_calls: Callable[[dict[str, str]], list[str]]
+) -> None:
+    data(shared, name)
+    found = quantized(shared, name, "first", "int8", precision)
+    options = replace(found.options, target="cortex-m0")
+    assert float_calls(generate(found.lowered, options, found.info).unit.files) == []
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("name", networks.INT8)
+def test_no_float_is_in_the_code_of_int8_models(
+    shared: Path, name: str, float_calls: Callable[[dict[str, str]], list[str]]
+) -> None:
+    path = networks.model(shared, name, "int8")
+    if not path.is_file():
+        pytest.skip(f"the network {name} is not among the shared models")
+    found = compile_network(path, Options(target="cortex-m0"))
+    assert float_calls(found.unit.files) == []
 
 
 def session_of(model: bytes) -> onnxruntime.InferenceSession:
