@@ -141,7 +141,7 @@ def fold_node(node: Node) -> tuple[Array, ...]:
 
 def _foldable(node: Node, inputs: tuple[Value | None, ...]) -> bool:
     """Quantized weights stay integers with a Dequantize, for the passes that fuse it."""
-    if type(node.op).__name__ == "Dequantize":
+    if type(node.op).__name__ == "Dequantize" or node.op.takes_long():
         return False
     return all(v is None or v.data is not None for v in inputs)
 

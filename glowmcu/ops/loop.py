@@ -22,6 +22,8 @@ from glowmcu.ops.strided_copy import Fill, dense_strides
 
 NUMBER = TensorType(dtypes.I32, ())
 """The type of the number of an iteration."""
+_LONG = 20_000
+"""More nodes of all iterations together are not computed by the compiler."""
 
 
 class Loop(Op):
@@ -41,6 +43,9 @@ class Loop(Op):
     goes_on: bool = False
 
     raw = True
+
+    def takes_long(self) -> bool:
+        return self.count * len(self.body.nodes()) > _LONG
 
     def infer(
         self, limit: TensorType | None, condition: TensorType | None, *values: TensorType

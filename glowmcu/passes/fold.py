@@ -30,7 +30,7 @@ def fold_dequantized(graph: Graph) -> Graph:
 
 def constant_node(node: Node, uses: Uses) -> tuple[Value, ...] | None:
     """A node that reads constants only is its result, unless that is far larger than they are."""
-    if not node.inputs or isinstance(node.op, Dequantize):
+    if not node.inputs or isinstance(node.op, Dequantize) or node.op.takes_long():
         return None
     if any(v is not None and v.data is None for v in node.inputs):
         return None

@@ -478,3 +478,24 @@ def test_the_layout_is_clang_formats(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == text
+
+
+@pytest.mark.cc
+def test_long_loops_on_constants_are_left_to_the_device() -> None:
+    body = (
+        "body = g (int64 i, bool go, int32[3] a) => (bool more, int32[3] c) { "
+        "more = Identity(go) b = Add(a, a) c = Sub(b, k) }"
+    )
+    text = (
+        "(int32[3] x) => (int32[3] p) <int64 m = {{{}}}, int32[3] k = {{1, 2, 4}}> "
+        f"{{{{ a = Loop<{body.replace('{', '{{').replace('}', '}}')}>(m, , k) p = Add(a, x) }}}}"
+    )
+    feeds = {"x": np.array([5, 6, 7], np.int32)}
+    assert not loop_spans(compile_network(model(text.format(9)), Options()).function.instructions)
+    start = time.perf_counter()
+    proto = model(text.format(1 << 30))
+    compilation = compiled(proto)
+    assert time.perf_counter() - start < 20
+    short = model(text.format(11_000))
+    check(short, compiled(short), **feeds)
+    assert compilation.function.instructions[1].turns == 1 << 30
