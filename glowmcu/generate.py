@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from glowmcu.core.passes import Pass, PassRecord, Runner, Stopped, Trace, as_pass
 from glowmcu.emit.emitter import emit
 from glowmcu.emit.estimate import kernel_code
+from glowmcu.emit.memory import arena_align
 from glowmcu.emit.unit import CodeUnit, ModelInfo
 from glowmcu.errors import DoesNotFitError, Problem
 from glowmcu.instr import printer
@@ -23,11 +24,12 @@ from glowmcu.lowering.select import is_wished, select_kernels
 from glowmcu.lowering.stack import stack_maps
 from glowmcu.memory import memory_passes
 from glowmcu.memory.check import check
+from glowmcu.memory.divide import divide
 from glowmcu.memory.guard import conditions_first, guard_choices
 from glowmcu.memory.limit import ram_problems
 from glowmcu.memory.plan import MemoryPlan, plan
 from glowmcu.options import Options
-from glowmcu.targets.board import Board, board, boards_with_room
+from glowmcu.targets.board import RAMS, Board, board, boards_with_room
 from glowmcu.targets.kernel import Kernel
 from glowmcu.targets.select import why_not
 from glowmcu.targets.target import target
@@ -112,6 +114,7 @@ def generate(
 
     def attempt(options: Options, save: int) -> Generated:
         function, layout, records = _planned(lowered, options, save, trace, progress)
+        layout = _divided(function, layout, options)
         progress("writing C")
         more = replace(info, passes=(*info.passes, *records))
         unit = emit(function, layout, target(options.target), options, more)
@@ -119,7 +122,7 @@ def generate(
 
     found = attempt(options, 0)
     on = board(options.board) if options.board and options.ram_limit is None else None
-    if on is not None and found.plan.size > on.largest_room:
+    if on is not None and found.plan.total > on.largest_room:
         options = replace(options, ram_limit=on.largest_room)
         found = attempt(options, 0)
     _check_ram(found, options, on)
@@ -150,6 +153,23 @@ def _planned(
     return function, layout, records
 
 
+def _divided(function: Function, layout: MemoryPlan, options: Options) -> MemoryPlan:
+    """Return the plan with its arena divided where a board's quickest RAM does not hold it."""
+    if not options.board:
+        return layout
+    on = board(options.board)
+    quickest = next(r for r in RAMS if r in on.memory)
+    room = on.arena_room(quickest)
+    if layout.size <= room or on.slower_region(quickest, 0) is None:
+        return layout
+    align = target(options.target).align
+    found = divide(function, align, room // arena_align(layout) * arena_align(layout))
+    if found is None or on.slower_region(quickest, found.slow_size) is None:
+        return layout
+    check(function, found)
+    return found
+
+
 def _run_passes(
     lowered: Function, options: Options, save: int, trace: Trace
 ) -> tuple[Function, tuple[PassRecord, ...]]:
@@ -166,7 +186,7 @@ def _check_ram(found: Generated, options: Options, on: Board | None) -> None:
     if not problems:
         return
     if on is not None:
-        problems = [_of_board(problem, found.plan.size, on) for problem in problems]
+        problems = [_of_board(problem, found.plan.total, on) for problem in problems]
     weights = found.unit.report["weights_bytes"]
     if options.flash_limit is not None and weights > options.flash_limit:
         what = f"the weights alone need {weights} bytes, the limit is {options.flash_limit}"
@@ -243,7 +263,7 @@ class _Search:
     def at(self, options: Options, save: int) -> Generated | None:
         """Return the attempt that saves so many bytes, None where it does not fit."""
         found = self.attempt(options, save)
-        if options.ram_limit is not None and found.plan.size > options.ram_limit:
+        if options.ram_limit is not None and found.plan.total > options.ram_limit:
             return None
         self.tried.append(found)
         return found if found.flash <= self.limit else None

@@ -53,7 +53,7 @@ class _Chain:
     striped: Striped
     tables: dict[Buffer, str] = field(default_factory=dict)
     places: list[int] = field(default_factory=list)
-    outside: dict[str, Buffer] = field(default_factory=dict)
+    outside: dict[str, str] = field(default_factory=dict)
 
     def text(self, function: str) -> str:
         """Return the table of tensors and the function."""
@@ -94,7 +94,7 @@ class _Chain:
     def _resumed(self, function: str, steps: str, count: int) -> tuple[str, str]:
         """Return head and end of a function that goes on until it needs the next row of input."""
         assert self.striped.counter is not None
-        counter = self.state.memory.pointer(self.striped.counter)
+        counter = self._pointer(self.striped.counter)
         tensors = f"{self.state.name}_tensors{self.index}"
         parameters = (*self._parameters(), "const void *row")
         head = literals.call(f"static int32_t {function}", parameters, 0).removesuffix(";")
@@ -121,8 +121,7 @@ class _Chain:
 
     def _parameters(self) -> tuple[str, ...]:
         """Return their declarations; the names cannot clash with those of the function."""
-        kinds = ("const " if b.kind == "argument" else "" for b in self.outside.values())
-        tensors = (f"{kind}void *outside{n}" for n, kind in enumerate(kinds))
+        tensors = (f"{kind}void *outside{n}" for n, kind in enumerate(self.outside.values()))
         return (f"{self.state.name}_arena *arena", *tensors)
 
     def _constant(self, label: str, data: np.ndarray, what: str) -> str:
@@ -145,11 +144,19 @@ class _Chain:
 
     def _base(self, buffer: Buffer) -> str:
         """Return the start of the memory in which a tensor lies; no row of an input is written."""
-        parameter = "" if buffer.root in self.striped.places else self.state.memory.home(buffer)[0]
+        pooled = self.striped.places.get(buffer.root)
+        parameter = self.state.memory.home(buffer if pooled is None else pooled.pool)[0]
         if not parameter:
             return "arena->bytes"
-        self.outside.setdefault(parameter, buffer.root)
+        self.outside.setdefault(parameter, "const " if buffer.root.kind == "argument" else "")
         return f"(uint8_t *)outside{list(self.outside).index(parameter)}"
+
+    def _pointer(self, buffer: Buffer) -> str:
+        """Return the address of scratch."""
+        parameter, offset = self.state.memory.home(buffer)
+        if not parameter:
+            return self.state.memory.pointer(buffer)
+        return f"(void *)({self._base(buffer)} + {offset})"
 
     def _row(self, buffer: Buffer, row: str) -> str:
         return f"gm_rows_at({self._base(buffer)}, &t[{self._tensor(buffer)}], {row})"
@@ -239,7 +246,7 @@ class _Chain:
     def _scratch(self, member: Member) -> str:
         if member.scratch is None:
             return "NULL"
-        return self.state.memory.pointer(member.scratch)
+        return self._pointer(member.scratch)
 
 
 def _rendered(member: Member, kernel: Kernel) -> Kernel | None:

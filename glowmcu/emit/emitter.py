@@ -11,12 +11,13 @@ from typing import Any
 import jinja2
 
 from glowmcu import resources
+from glowmcu.core import dtypes
 from glowmcu.core.types import TensorType
 from glowmcu.emit import literals, report, view
 from glowmcu.emit.assemble import assemble
 from glowmcu.emit.golden import Golden
 from glowmcu.emit.golden import context as golden_context
-from glowmcu.emit.memory import Memory, address, arena_align, arena_size
+from glowmcu.emit.memory import SLOW, Memory, address, arena_align, arena_size
 from glowmcu.emit.names import short
 from glowmcu.emit.regions import place_regions
 from glowmcu.emit.specialize import specialised_layers
@@ -56,6 +57,8 @@ def emit(
     passed = (*function.inputs, *function.fed, *function.outputs)
     named = zip(passed, (*inputs, *outputs), strict=True)
     memory = Memory(plan, {b: s.id for b, s in named if b.is_outside})
+    work = _work(plan)
+    slots = (*inputs, *outputs, *work)
     code = assemble(function, name, memory, chosen, _render)
     runtime = _runtime_files(code)
     headers = _library_headers(code, runtime)
@@ -63,8 +66,8 @@ def emit(
     facts = report.facts(function, plan, code, runtime, target, options, info, inputs, outputs)
     facts.update(arena_bytes=size, arena_align=align)
     on = board(options.board) if options.board else None
-    regions = place_regions(on, code, size, facts["code_bytes_estimate"])
-    facts["regions"] = dict(regions.nbytes)
+    regions = place_regions(on, code, size, plan.slow_size, facts["code_bytes_estimate"])
+    facts.update(regions=dict(regions.nbytes), work=[report.slot(s) for s in work])
     context: dict[str, Any] = {
         "name": name,
         "NAME": name.upper(),
@@ -73,12 +76,15 @@ def emit(
         "code": code,
         "inputs": inputs,
         "outputs": outputs,
-        "slots": (*inputs, *outputs),
-        "outside": _outside(inputs, outputs),
+        "slots": slots,
+        "work": work,
+        "outside": _outside(slots),
+        "caller_io": bool(_outside((*inputs, *outputs))),
         "board": on.name if on else "",
         "regions": regions,
         "arena_section": section(regions.arena),
         "slow_section": section("flash_slow"),
+        "work_section": section(regions.slow_ram),
         "feed": _feed(function, plan, code, inputs),
         "states": _states(function, plan),
         "size": size,
@@ -88,9 +94,9 @@ def emit(
         "library_headers": [n for n in headers if n != "string.h"],
         "memory_map": report.memory_map(function, plan),
         "names": [literals.string(short(i.name)) for i in function.instructions],
-        "usage": _usage(name, (*inputs, *outputs)),
-        "prototype": _prototype(name, inputs, outputs),
-        "push_prototype": _push_prototype(name, inputs, outputs) if function.fed else "",
+        "usage": _usage(name, slots),
+        "prototype": _prototype(name, inputs, (*outputs, *work)),
+        "push_prototype": _push_prototype(name, inputs, (*outputs, *work)) if function.fed else "",
         "fence": _mixes_types(function),
         "aliases": _aliases(inputs, outputs),
         "slot_functions": _slot_functions(name, inputs, outputs),
@@ -126,12 +132,22 @@ def emit(
         tuple(headers),
         info.extents,
         tuple((a.name, a.data) for a in code.arrays),
+        work,
     )
 
 
-def _outside(inputs: tuple[Slot, ...], outputs: tuple[Slot, ...]) -> list[Slot]:
+def _work(plan: Plan) -> tuple[Slot, ...]:
+    """Return the slow memory that the caller passes, where a plan needs it."""
+    if not plan.slow_size:
+        return ()
+    type_ = TensorType(dtypes.U8, (plan.slow_size,))
+    align = arena_align(plan)
+    return (Slot(SLOW, SLOW, type_, 0, memory=SLOW, align=align, section="SLOW_SECTION"),)
+
+
+def _outside(slots: tuple[Slot, ...]) -> list[Slot]:
     """Return the tensors whose pointers the code checks, because it works in their memory."""
-    return [s for s in (*inputs, *outputs) if s.align and s.type.nbytes]
+    return [s for s in slots if s.align and s.type.nbytes]
 
 
 def _states(function: Function, plan: Plan) -> list[tuple[Slot, int]]:
@@ -320,7 +336,9 @@ def _mixes_types(function: Function) -> bool:
 
 def _aligned(slot: Slot, prefix: str) -> str:
     """Return what stands in front of the declaration of a tensor's memory, with a space."""
-    return f"{prefix}_ALIGN({prefix}_{slot.id.upper()}_ALIGN) " if slot.align > 1 else ""
+    section = f"{prefix}_{slot.section} " if slot.section else ""
+    align = f"{prefix}_ALIGN({prefix}_{slot.id.upper()}_ALIGN) " if slot.align > 1 else ""
+    return section + align
 
 
 def _pointer(slot: Slot) -> str:

@@ -1,4 +1,4 @@
-"""How C reaches a buffer: in the arena, or in memory of the caller's that NAME_run is given."""
+"""How C reaches a buffer: in the arena, or in other memory that NAME_run is given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from glowmcu.emit.unit import Plan
 from glowmcu.instr.buffer import Buffer
+
+SLOW = "slow"
+"""The parameter that points to the slow memory of a network whose arena is divided."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Memory:
         many bytes from the start."""
         if buffer.nbytes and buffer.root in self.outside:
             return self.outside[buffer.root], buffer.root_offset
+        if buffer.nbytes and buffer.root in self.plan.slow:
+            return SLOW, self.plan.slow[buffer.root] + buffer.root_offset
         return "", address(buffer, self.plan)
 
     def pointer(self, buffer: Buffer) -> str:

@@ -26,7 +26,7 @@ _TAKEN = frozenset(
     arena asm assert bytes complex daylight environ errno far final huge i386 imaginary interrupt
     linux main near noreturn null offsetof pascal setjmp signgam stderr stdin stdout timezone unix
     int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t uintptr_t ptrdiff_t
-    memcpy memmove memset at done i j row status real stored value whole rest
+    memcpy memmove memset at done i j row slow status real stored value whole rest
     """.split()
 )
 """Other words that are macros somewhere, or that the generated code uses itself."""

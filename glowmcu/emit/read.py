@@ -46,6 +46,7 @@ def _unit(folder: Path, report: dict[str, Any]) -> CodeUnit:
         report["arena_bytes"],
         report["arena_align"],
         extents=report["extents"],
+        work=tuple(_slot(s) for s in report.get("work", ())),
     )
 
 
@@ -73,5 +74,5 @@ def _slot(record: dict[str, Any]) -> Slot:
     perm = record.get("perm")
     identifier = record.get("id", "")
     place = (record["offset"], "", tuple(perm) if perm else None)
-    memory = (record.get("memory", ""), record.get("align", 0))
+    memory = (record.get("memory", ""), record.get("align", 0), record.get("section", ""))
     return Slot(record["name"], identifier, type_, *place, *memory)

@@ -19,17 +19,21 @@ _STARTUP = 4096
 class Regions:
     """Where a network's memory lies on a board.
 
-    arena  the region of the arena, "" where no board is known
-    slow   names of the arrays that go to slow flash
-    nbytes bytes of the network in each region, code as estimated
+    arena     the region of the arena, "" where no board is known
+    slow      names of the arrays that go to slow flash
+    nbytes    bytes of the network in each region, code as estimated
+    slow_ram  the region of the rest of a divided arena
     """
 
     arena: str = ""
     slow: frozenset[str] = frozenset()
     nbytes: Mapping[str, int] = field(default_factory=dict)
+    slow_ram: str = ""
 
 
-def place_regions(board: Board | None, code: Code, arena: int, code_bytes: int) -> Regions:
+def place_regions(
+    board: Board | None, code: Code, arena: int, rest: int, code_bytes: int
+) -> Regions:
     """Return where memory lies: all in the quickest regions, as far as they reach.
 
     Of the weights, those that are read most often for each of their bytes stay in the main flash.
@@ -50,7 +54,10 @@ def place_regions(board: Board | None, code: Code, arena: int, code_bytes: int) 
     moved = sum(a.nbytes for a in code.arrays if a.name in slow)
     nbytes = {"flash": code_bytes + total - moved, region: arena}
     nbytes |= {"flash_slow": moved} if moved else {}
-    return Regions(region, frozenset(slow), nbytes)
+    second = (board.slower_region(region, rest) or region) if rest else ""
+    if second:
+        nbytes[second] = nbytes.get(second, 0) + rest
+    return Regions(region, frozenset(slow), nbytes, second)
 
 
 def uses_per_byte(code: Code) -> dict[str, float]:

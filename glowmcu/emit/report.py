@@ -75,8 +75,8 @@ def facts(
         "stack_bytes": stack_estimate(code, runtime, target),
         "sizes_are": "estimated",
         "macs": sum(i.macs * i.turns for i in function.instructions),
-        "inputs": [_slot(s) for s in inputs],
-        "outputs": [_slot(s) for s in outputs],
+        "inputs": [slot(s) for s in inputs],
+        "outputs": [slot(s) for s in outputs],
         "extents": dict(info.extents),
         "states": [
             {"name": b.name, "type": shape_text(b.type), "offset": address(b, plan)}
@@ -92,7 +92,8 @@ def facts(
     }
 
 
-def _slot(slot: Slot) -> dict[str, Any]:
+def slot(slot: Slot) -> dict[str, Any]:
+    """Return the record of an input, an output or work memory."""
     quant = slot.type.quant
     scalar = quant is not None and quant.axis is None
     return {
@@ -108,6 +109,7 @@ def _slot(slot: Slot) -> dict[str, Any]:
         "offset": slot.offset,
         "memory": slot.memory,
         "align": slot.align,
+        "section": slot.section,
         "bytes": slot.type.nbytes,
         "perm": list(slot.perm) if slot.perm else None,
     }
@@ -239,7 +241,8 @@ def memory_map(function: Function, plan: Plan) -> tuple[str, ...]:
         text = short(buffer.name, 48)
         text += f" ({', '.join(short(v, 48) for v in others)})" if others else ""
         text += f" {shape_text(buffer.type)}" if buffer.kind != "scratch" else ""
-        place = "caller's" if buffer.is_outside else str(offset)
+        place = str(plan.slow[buffer]) + " slow" if buffer in plan.slow else str(offset)
+        place = "caller's" if buffer.is_outside else place
         rows.append((place, str(buffer.nbytes), span, text))
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines: list[str] = []

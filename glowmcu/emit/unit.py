@@ -37,6 +37,14 @@ class Plan(Protocol):
         """The tensors that stay in the caller's memory, and the alignment of each."""
 
     @property
+    def slow(self) -> Mapping[Buffer, int]:
+        """Bytes from the start of a second, slower memory, for root buffers that lie there."""
+
+    @property
+    def slow_size(self) -> int:
+        """Bytes of that memory."""
+
+    @property
     def lower_bound(self) -> int:
         """Bytes that no plan for this order of instructions can go below."""
 
@@ -74,6 +82,7 @@ class Slot:
     perm    the slot holds the ONNX tensor transposed by this, None: as it is
     memory  C identifier of the caller's tensor in whose memory it lies, "" for the arena
     align   what the address of that memory must be a multiple of, where that is asked for
+    section the macro, after the network's prefix, that places that memory, "" for none
     """
 
     name: str
@@ -84,6 +93,7 @@ class Slot:
     perm: tuple[int, ...] | None = None
     memory: str = ""
     align: int = 0
+    section: str = ""
 
 
 class Files(MutableMapping[str, str]):
@@ -121,6 +131,7 @@ class CodeUnit:
     headers  names of C library headers that the code includes beside those of freestanding C
     extents  outputs whose shape depends on data -> the output that says their actual shape
     constants  names and contents of the arrays in NAME_weights.c, where they are known
+    work     slow memory that NAME_run gets last, where the arena is divided
     """
 
     name: str
@@ -135,6 +146,12 @@ class CodeUnit:
     headers: tuple[str, ...] = field(default=())
     extents: Mapping[str, str] = field(default_factory=dict)
     constants: tuple[tuple[str, Array], ...] = field(default=(), compare=False, repr=False)
+    work: tuple[Slot, ...] = field(default=())
+
+    @property
+    def passed(self) -> tuple[Slot, ...]:
+        """What NAME_run gets beside the arena."""
+        return (*self.inputs, *self.outputs, *self.work)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -45,6 +45,18 @@ class Plan(Protocol):
     def outside(self) -> Mapping[Buffer, int]:
         """Alignment of each tensor of the caller's."""
 
+    @property
+    def slow(self) -> Mapping[Buffer, int]:
+        """What lies in a second memory, and how far from its start."""
+
+    @property
+    def slow_size(self) -> int:
+        """Bytes of that memory."""
+
+    @property
+    def slow_at(self) -> int:
+        """The address that stands for its start."""
+
 
 def check(function: Function, plan: Plan) -> None:
     """Raise IllFormedError, with names and addresses, unless the plan is sound."""
@@ -71,6 +83,11 @@ def _check_bounds(function: Function, plan: Plan) -> None:
         align = plan.align
         if root.is_outside:
             start, align = buffer.root_offset, plan.outside[root]
+        elif root in plan.slow:
+            low, high = plan.slow_at, plan.slow_at + plan.slow_size
+            if start < low or stop > high or plan.offsets[root] != low + plan.slow[root]:
+                raise IllFormedError(f"{_at(buffer, plan)} leaves the slow memory [{low}, {high})")
+            start -= low
         elif start < 0 or stop > plan.size:
             raise IllFormedError(f"{_at(buffer, plan)} leaves the arena of {plan.size} bytes")
         if start % need or align % need:
@@ -80,7 +97,7 @@ def _check_bounds(function: Function, plan: Plan) -> None:
 def _check_outside(function: Function, plan: Plan) -> None:
     """The caller's tensors lie beyond the arena, apart from all others; inputs are only read."""
     outside = {b.root for b in function.buffers() if b.is_outside and b.root.nbytes}
-    end = plan.size
+    end = plan.slow_at + plan.slow_size if plan.slow else plan.size
     for root in sorted(outside, key=lambda b: plan.offsets[b]):
         start, stop = _addresses(root, plan)
         if start < end or stop > plan.extent:

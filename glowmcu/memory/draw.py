@@ -86,9 +86,10 @@ def draw_text(function: Function, plan: Plan, width: int = 100) -> str:
     names = ["", *(i.name or type(i).__name__ for i in function.instructions), ""]
     left = max(map(len, labels))
     cells = max(8, min(width * 2 // 3, width - left - 12))
-    unit = max(1, -(-plan.size // cells))
-    cells = -(-plan.size // unit)
-    lines = [f"arena of {plan.size} bytes, {_distance(plan)}, one column for {unit}"[:width]]
+    unit = max(1, -(-_height(plan) // cells))
+    cells = -(-_height(plan) // unit)
+    rest = f", then {plan.slow_size} of slow memory" if plan.slow_size else ""
+    lines = [f"arena of {plan.size} bytes{rest}, {_distance(plan)}, one column for {unit}"[:width]]
     outside = _outside(plan)
     lines += [outside[:width]] if outside else []
     for index, label, name in zip(range(-1, count + 1), labels, names, strict=True):
@@ -116,6 +117,11 @@ def _distance(plan: Plan) -> str:
     return f"{above:.1f} % above the bound of {plan.lower_bound}"
 
 
+def _height(plan: Plan) -> int:
+    """Return the bytes that are drawn: the arena, and slow memory above it."""
+    return plan.slow_at + plan.slow_size if plan.slow_size else plan.size
+
+
 def _outside(plan: Plan) -> str:
     """Return the line that names the tensors which are not in the arena, "" without them."""
     named = [f"{b.name} ({b.nbytes} bytes)" for b in plan.offsets if b.is_outside]
@@ -127,13 +133,13 @@ def draw_svg(function: Function, plan: Plan) -> str:
     columns = len(function.instructions) + 2
     step = max(6, min(40, 900 // columns))
     width, floor = _LEFT + columns * step + 10, _TOP + _HEIGHT
-    scale = _HEIGHT / max(plan.size, 1)
+    scale = _HEIGHT / max(_height(plan), 1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {floor + _BOTTOM}" '
         f'width="{width}" height="{floor + _BOTTOM}" font-family="sans-serif" font-size="11">',
         f'<rect x="{_LEFT}" y="{_TOP}" width="{columns * step}" height="{_HEIGHT}" '
         f'fill="none" stroke="#888"/>',
-        f'<text x="{_LEFT - 4}" y="{_TOP + 10}" text-anchor="end">{plan.size}</text>',
+        f'<text x="{_LEFT - 4}" y="{_TOP + 10}" text-anchor="end">{_height(plan)}</text>',
         f'<text x="{_LEFT - 4}" y="{floor}" text-anchor="end">0</text>',
         f'<text x="{_LEFT}" y="{floor + 16}">in</text>',
         f'<text x="{_LEFT + columns * step}" y="{floor + 16}" text-anchor="end">out</text>',

@@ -25,6 +25,14 @@ class Plan(Protocol):
         """Bytes of the arena."""
 
     @property
+    def slow_at(self) -> int:
+        """The address that stands for the start of slower memory."""
+
+    @property
+    def slow_size(self) -> int:
+        """Bytes of slower memory."""
+
+    @property
     def extent(self) -> int:
         """Bytes of the arena and of what lies outside, at addresses beyond its end."""
 

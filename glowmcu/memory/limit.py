@@ -15,7 +15,7 @@ _LONG = 60
 
 def ram_problems(function: Function, layout: MemoryPlan, limit: int | None) -> tuple[Problem, ...]:
     """Return the problem, with what is live at the peak, where the arena is above the limit."""
-    if limit is None or layout.size <= limit:
+    if limit is None or layout.total <= limit:
         return ()
     spans = {b: span for b, span in layout.lifetimes.items() if b.in_arena}
     index, step = _peak(function, spans)
@@ -26,11 +26,11 @@ def ram_problems(function: Function, layout: MemoryPlan, limit: int | None) -> t
     named = [f"'{_short(b.name)}' {b.nbytes}" for b in live[:_MOST_NAMED]]
     named += [f"{len(live) - _MOST_NAMED} more"] if len(live) > _MOST_NAMED else []
     problem = Problem(
-        f"the smallest arena found has {layout.size} bytes, the limit is {limit}",
+        f"the smallest arena found has {layout.total} bytes, the limit is {limit}",
         where=f"the fullest moment is layer {index}, {_name(function, index, step)}",
         why=f"bytes live there: {', '.join(named)}",
         hint="raise --ram-limit, shrink the input or that layer, quantize to int8, or take the "
-        "input in with --input rows",
+        "input in with --input rows or leave it outside with --io caller",
     )
     return (problem,)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Function
 from glowmcu.instr.striped import Striped
 from glowmcu.memory.lifetime import Lifetimes, lifetimes, outside_lifetimes
-from glowmcu.memory.place import Interval, make_problem, place, stack_height
+from glowmcu.memory.place import Interval, Placement, make_problem, place, stack_height
 from glowmcu.memory.rows import row_lives
 from glowmcu.memory.share import Pairs, may_overlap
 from glowmcu.memory.uses import Places, Use
@@ -21,13 +21,15 @@ _QUICK_TRIES = 60
 class MemoryPlan:
     """Where every root buffer lies.
 
-    offsets      address of each root buffer, from the start of the arena; the caller's memory has
-                 addresses beyond the end of the arena, which no other buffer has
+    offsets      address of each root buffer, from the start of the arena; what lies elsewhere, in
+                 slower memory or the caller's, has addresses beyond its end, which no other has
     size, align  bytes of the arena, and what its own address must be a multiple of
     lower_bound  most bytes live at one instruction: no plan for these lifetimes is smaller
     lifetimes    first and last instruction of each root buffer
     strategy     how the addresses were found
     outside      what the address of each of the caller's tensors must be a multiple of
+    slow         bytes from the start of a second, slower memory, for what does not lie in the arena
+    slow_size    bytes of that memory
     """
 
     offsets: dict[Buffer, int]
@@ -37,11 +39,23 @@ class MemoryPlan:
     lifetimes: Lifetimes
     strategy: str
     outside: Mapping[Buffer, int] = field(default_factory=dict)
+    slow: Mapping[Buffer, int] = field(default_factory=dict)
+    slow_size: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes of the arena and of the slower memory."""
+        return self.size + self.slow_size
+
+    @property
+    def slow_at(self) -> int:
+        """The address that stands for the start of the slower memory."""
+        return -(-self.size // self.align) * self.align
 
     @property
     def extent(self) -> int:
-        """Bytes of the arena and of the caller's memory beyond its end."""
-        ends = (self.offsets[b] + b.nbytes for b in self.outside)
+        """Bytes of the arena and of everything at addresses beyond its end."""
+        ends = (self.offsets[b] + b.nbytes for b in (*self.outside, *self.slow))
         return max((self.size, *ends))
 
     def address(self, buffer: Buffer) -> int:
@@ -54,42 +68,59 @@ Conflicts = Callable[[Buffer, Buffer], Sequence[Interval]]
 
 
 def plan(
-    function: Function, align: int = 4, *, quick: bool = False, states_at: int | None = None
+    function: Function,
+    align: int = 4,
+    *,
+    quick: bool = False,
+    states_at: int | None = None,
+    slow: frozenset[Buffer] = frozenset(),
 ) -> MemoryPlan:
     """Return addresses for all buffers of a function; `align` is what the target asks of each.
 
     quick      a plan for comparing functions: it may be larger than need be
     states_at  where states lie one after the other, what other networks must leave alone; None:
                anywhere
+    slow       roots that lie in slower memory
     """
-    every = lifetimes(function)
-    apart = frozenset(b for b in every if b.kind == "state" and states_at is not None)
-    spans = {b: span for b, span in every.items() if b not in apart}
-    roots = tuple(spans)
-    aligns = alignments(function, align)
-    conflicts = sharing_conflicts(function, spans)
-    problem = make_problem(
-        [b.nbytes for b in roots],
-        [aligns[b] for b in roots],
-        list(spans.values()),
-        lambda i, j: conflicts(roots[i], roots[j]),
-        lower_bound(function, spans, aligns, conflicts, apart),
-    )
-    found = place(problem, _QUICK_TRIES) if quick else place(problem)
+    every, aligns = lifetimes(function), alignments(function, align)
+    kept = [b for b in every if b.kind == "state" and states_at is not None]
+
+    def placed(roots: list[Buffer]) -> tuple[dict[Buffer, int], Placement, int]:
+        spans = {b: every[b] for b in roots}
+        conflicts = sharing_conflicts(function, spans)
+        problem = make_problem(
+            [b.nbytes for b in roots],
+            [aligns[b] for b in roots],
+            list(spans.values()),
+            lambda i, j: conflicts(roots[i], roots[j]),
+            lower_bound(function, spans, aligns, conflicts),
+        )
+        found = place(problem, _QUICK_TRIES) if quick else place(problem)
+        return dict(zip(roots, found.offsets, strict=True)), found, problem.bound
+
+    offsets, found, bound = placed([b for b in every if b not in slow and b not in kept])
+    elsewhere, second = dict[Buffer, int](), Placement((), 0, "")
+    if slow:
+        elsewhere, second, _ = placed([b for b in every if b in slow])
     beyond = outside_lifetimes(function)
     outside = {b: aligns[b] for b in beyond}
-    states = _in_a_row(states_at or 0, {b: aligns[b] for b in every if b in apart})
+    states = _in_a_row(states_at or 0, {b: aligns[b] for b in kept})
     size = max((found.size, *(at + b.nbytes for b, at in states.items())))
-    placed = dict(zip(roots, found.offsets, strict=True)) | states
-    return MemoryPlan(
-        placed | _in_a_row(size, outside),
+    layout = MemoryPlan(
+        offsets | states,
         size,
         max((aligns[b] for b in every), default=align),
-        problem.bound + sum(b.nbytes for b in states),
+        bound + sum(b.nbytes for b in states),
         every | beyond,
         found.strategy,
         outside,
+        elsewhere,
+        second.size,
     )
+    start = layout.slow_at
+    further = {b: start + at for b, at in elsewhere.items()}
+    further |= _in_a_row(start + second.size if slow else size, outside)
+    return replace(layout, offsets={**layout.offsets, **further})
 
 
 def _in_a_row(start: int, aligns: Mapping[Buffer, int]) -> dict[Buffer, int]:
@@ -186,19 +217,19 @@ def lower_bound(
     spans: Lifetimes,
     aligns: Mapping[Buffer, int],
     conflicts: Conflicts,
-    apart: frozenset[Buffer] = frozenset(),
 ) -> int:
     """Return the most bytes live at one instruction, in a chain of rows at one step.
 
-    Two that may overlap count together; those that lie apart do not count.
+    Two that may overlap count together; roots that are not among `spans` do not count.
     """
+    others = frozenset(b.root for b in function.buffers()) - spans.keys()
     bound = 0
     for index in sorted({first for first, _ in spans.values()}):
         live = [b for b, (first, last) in spans.items() if first <= index <= last and b.nbytes]
         striped = _striped(function, index)
         if striped is not None:
             through = frozenset(b for b in live if spans[b][0] < index < spans[b][1])
-            rows = row_lives(striped).most_live(through | apart)
+            rows = row_lives(striped).most_live(through | others)
             bound = max(bound, rows + sum(b.nbytes for b in through))
             continue
         old = [b for b in live if spans[b][1] == index]

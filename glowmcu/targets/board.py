@@ -80,6 +80,11 @@ class Board:
         """Return the quickest region of RAM that an arena fits into, None if there is none."""
         return next((r for r in RAMS if r in self.memory and self.arena_room(r) >= size), None)
 
+    def slower_region(self, region: str, size: int) -> str | None:
+        """Return the quickest RAM slower than a region that has room for `size` bytes."""
+        rest = RAMS[RAMS.index(region) + 1 :]
+        return next((r for r in rest if r in self.memory and self.arena_room(r) >= size), None)
+
     def arena_room(self, region: str) -> int:
         """Return the bytes that an arena can have in a region of RAM."""
         other = self.stack + _OTHER_DATA if region == "ram" else 0

@@ -65,6 +65,7 @@ def main_source(unit: CodeUnit, sample: Mapping[str, Array] | None = None) -> st
         name=unit.name,
         inputs=unit.inputs,
         outputs=unit.outputs,
+        work=unit.work,
         checked=bool(expected),
         values={key: "\n".join(literals.array_lines(a) or ["    0,"]) for key, a in values.items()},
     )

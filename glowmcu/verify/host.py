@@ -202,7 +202,7 @@ class HostLibrary:
                 np.frombuffer(memoryview(room), data.dtype)[...] = data
         self._run = self.library[f"{unit.name}_run"]
         self._run.restype = ctypes.c_int
-        self._run.argtypes = [ctypes.c_void_p] * (1 + len(unit.inputs) + len(unit.outputs))
+        self._run.argtypes = [ctypes.c_void_p] * (1 + len(unit.passed))
         self._memory, self._arena = _guarded(unit.arena_size, max(unit.arena_align, 16))
         self._outside: dict[str, Array] = {}
         self._init = self.library[f"{unit.name}_init"]
@@ -218,7 +218,7 @@ class HostLibrary:
 
         Raises VerificationError when memory around the arena was written.
         """
-        slots = (*self.unit.inputs, *self.unit.outputs)
+        slots = self.unit.passed
         guarded = [_guarded(s.type.nbytes, max(s.align, 16)) for s in slots]
         self._outside = {s.id: own for s, (_, own) in zip(slots, guarded, strict=True)}
         given = {s.id: fitting(feeds, s).reshape(-1).view(np.uint8) for s in self.unit.inputs}

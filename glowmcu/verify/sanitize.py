@@ -132,13 +132,13 @@ def _network(number: int, unit: CodeUnit, feeds: Samples) -> str:
         size = slot.type.nbytes
         lines += [f"{slot.type.c} *{slot.id} = block({size});"]
         lines += [f"status |= fread({slot.id}, 1, {size}, in) != {size};"]
-    lines += [f"{s.type.c} *{s.id} = block({s.type.nbytes});" for s in unit.outputs]
-    names = "".join(f", {s.id}" for s in (*unit.inputs, *unit.outputs))
+    lines += [f"{s.type.c} *{s.id} = block({s.type.nbytes});" for s in (*unit.outputs, *unit.work)]
+    names = "".join(f", {s.id}" for s in unit.passed)
     lines.append(f"status |= {unit.name}_run(arena{names}) != 0;")
     for slot in unit.outputs:
         size = slot.type.nbytes
         lines += [f"status |= fwrite({slot.id}, 1, {size}, out) != {size};"]
-    lines += [f"free({s.id});" for s in (*unit.inputs, *unit.outputs)]
+    lines += [f"free({s.id});" for s in unit.passed]
     body = "\n".join(f"        {line}" for line in lines)
     return _NETWORK.format(
         number=number, name=unit.name, align=unit.arena_align, samples=len(feeds), body=body

@@ -15,13 +15,16 @@ from elftools.elf.elffile import ELFFile
 from glowmcu.cli import main as command
 from glowmcu.core.types import Array
 from glowmcu.driver import Compilation, compile_network
+from glowmcu.emit.read import read_unit
 from glowmcu.errors import DoesNotFitError, OptionError
+from glowmcu.memory.check import check
 from glowmcu.options import Options
 from glowmcu.targets.board import board, list_boards
 from glowmcu.verify.board import run_on_board
 from glowmcu.verify.deliver import deliver
 from glowmcu.verify.fit import fit_boards
 from glowmcu.verify.host import HostLibrary
+from glowmcu.verify.sanitize import run_sanitized
 
 BOARD = """\
 summary = "MPS2 AN386 with little memory that is fast"
@@ -50,7 +53,8 @@ def small(folder: Path, **sizes: int) -> str:
 
 def kws(shared: Path, on: str, **options: Any) -> Compilation:
     path = shared / "mlperf_tiny" / "models" / "kws_int8.onnx"
-    return compile_network(path, Options(name="kws", target="cortex-m4", board=on, **options))
+    chosen = {"name": "kws", "target": "cortex-m4", "board": on, **options}
+    return compile_network(path, Options(**chosen))
 
 
 def feeds_of(compilation: Compilation) -> dict[str, Array]:
@@ -81,8 +85,8 @@ def symbols(image: Path) -> dict[str, int]:
     ("sizes", "region"),
     [
         ({"fast": 0x4000}, "ram_fast"),
-        ({}, "ram"),
-        ({"ram": 0x2000}, "ram_slow"),
+        ({"fast": 0x100}, "ram"),
+        ({"fast": 0x100, "ram": 0x2000}, "ram_slow"),
     ],
 )
 def test_the_arena_goes_to_the_quickest_memory_that_holds_it(
@@ -90,8 +94,54 @@ def test_the_arena_goes_to_the_quickest_memory_that_holds_it(
 ) -> None:
     unit = kws(shared, small(tmp_path, **sizes)).unit
     assert unit.report["regions"][region] == unit.arena_size
+    assert unit.work == ()
     named = f'KWS_ARENA_SECTION KWS_SECTION(".bss.{region}")'
     assert (named in unit.files["kws.h"]) == (region != "ram")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    ("sizes", "region", "options"),
+    [
+        ({}, "ram", {}),
+        ({"ram": 0x2000}, "ram_slow", {"io": "caller"}),
+        ({"fast": 0x800, "ram": 0x2000}, "ram_slow", {"input": "rows", "optimize": "size"}),
+    ],
+)
+def test_an_arena_is_divided_where_the_quickest_memory_does_not_hold_it(
+    shared: Path, tmp_path: Path, sizes: dict[str, int], region: str, options: dict[str, Any]
+) -> None:
+    on = small(tmp_path, **sizes)
+    found = kws(shared, on, **options)
+    check(found.function, found.plan)
+    report, (work,) = found.unit.report, found.unit.work
+    assert report["regions"]["ram_fast"] == found.unit.arena_size <= sizes.get("fast", 0x1000)
+    assert report["regions"][region] == work.type.nbytes == found.plan.slow_size > 0
+    placed = f'#define KWS_SLOW_SECTION KWS_SECTION(".bss.{region}")'
+    assert (placed in found.unit.files["kws.h"]) == (region != "ram")
+    # what is read again and again stays: the scratch of convolutions
+    slow = {b.kind for b in found.plan.slow}
+    assert slow <= {"activation", "scratch"}
+    host = kws(shared, on, **{**options, "self_test": True, "target": "host"})
+    feeds = feeds_of(host)
+    expected = HostLibrary(kws(shared, "").for_host().unit).run(feeds)
+    traced, _ = HostLibrary(host.unit, trace=True).run_traced(feeds)
+    clean = run_sanitized(host.unit, [feeds])[0]
+    host.unit.write(tmp_path / "c")
+    again = HostLibrary(read_unit(tmp_path / "c")).run(feeds)
+    for name, array in expected.items():
+        for got in (traced, clean, again):
+            np.testing.assert_array_equal(got[name], array)
+    main = '#include "kws_self_test.h"\nstatic kws_arena a;\n'
+    main += "int main(void)\n{\n    return (int)kws_self_test(&a);\n}\n"
+    folder = tmp_path / "c"
+    (folder / "main.c").write_text(main)
+    sources = sorted(p.name for p in folder.glob("*.c"))
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-I."]
+    subprocess.run(["gcc", *flags, *sources, "-lm", "-o", "p"], cwd=folder, check=True)
+    assert subprocess.run(["./p"], cwd=folder, check=False).returncode == 0
+    (folder / "main.c").write_text((folder / "example_main.c.txt").read_text())
+    subprocess.run(["gcc", *flags, *sources, "-lm", "-o", "p"], cwd=folder, check=True)
 
 
 def test_the_weights_that_are_read_most_stay_in_fast_flash(shared: Path, tmp_path: Path) -> None:
@@ -137,7 +187,8 @@ def test_an_image_uses_every_region_and_gives_the_same_bits(shared: Path, tmp_pa
     for section, region in ((".ram_slow", "ram_slow"), (".flash_slow", "flash_slow")):
         address, size = places[section]
         assert address in on.memory[region] and size == built.footprint.regions[region] > 0
-    assert names["arena"] in on.memory["ram_slow"]
+    assert names["arena"] in on.memory["ram_fast"]
+    assert names["found_slow"] in on.memory["ram_slow"]
     weights = [name for name in names if name.startswith("kws_layer")]
     slow = {name for name in weights if names[name] in on.memory["flash_slow"]}
     assert slow and all(names[n] in on.memory["flash"] for n in weights if n not in slow)

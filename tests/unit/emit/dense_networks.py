@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,9 @@ class PlanWithoutReuse:
     align: int
     lower_bound: int
     lifetimes: dict[Buffer, tuple[int, int]]
+    outside: dict[Buffer, int] = field(default_factory=dict)
+    slow: dict[Buffer, int] = field(default_factory=dict)
+    slow_size: int = 0
 
 
 def plan_without_reuse(function: Function) -> PlanWithoutReuse:
