@@ -23,10 +23,14 @@ typedef struct {
     int32_t high;
 } gm_add_s16_t;
 
-GM_INLINE int16_t gm_add_one_s16(const gm_add_s16_t *p, int32_t a, int32_t b)
+/* one is 2^(32 - shift) and the offset times that: the result is the upper word of the sum, which
+ * costs nothing to take. */
+GM_INLINE int16_t gm_add_one_s16(const gm_add_s16_t *p, int32_t one, int64_t offset, int32_t a,
+                                 int32_t b)
 {
-    const int64_t acc = (int64_t)a * p->a_multiplier + (int64_t)b * p->b_multiplier + p->offset;
-    return (int16_t)gm_clamp_s32((int32_t)(acc >> p->shift), p->low, p->high);
+    const int64_t acc =
+        offset + (int64_t)(a * one) * p->a_multiplier + (int64_t)(b * one) * p->b_multiplier;
+    return (int16_t)gm_clamp_s32((int32_t)(acc >> 32), p->low, p->high);
 }
 
 /* y may be a, and b where b is read once. */
@@ -34,16 +38,18 @@ GM_INLINE void gm_add_s16_core(const gm_add_s16_t *p, int16_t *y, const int16_t 
                                const int16_t *b)
 {
     const gm_add_s16_t k = *p; /* stores to y cannot change a copy */
+    const int32_t one = INT32_C(1) << (32 - k.shift);
+    const int64_t offset = k.offset * one;
     for (int32_t r = 0; r < k.rows; r++) {
         int32_t i = 0;
         for (; i + 2 <= k.cols; i += 2) {
-            const int16_t y0 = gm_add_one_s16(&k, a[i], b[i * k.b_col]);
-            const int16_t y1 = gm_add_one_s16(&k, a[i + 1], b[(i + 1) * k.b_col]);
+            const int16_t y0 = gm_add_one_s16(&k, one, offset, a[i], b[i * k.b_col]);
+            const int16_t y1 = gm_add_one_s16(&k, one, offset, a[i + 1], b[(i + 1) * k.b_col]);
             y[i] = y0;
             y[i + 1] = y1;
         }
         if (i < k.cols) {
-            y[i] = gm_add_one_s16(&k, a[i], b[i * k.b_col]);
+            y[i] = gm_add_one_s16(&k, one, offset, a[i], b[i * k.b_col]);
         }
         y += k.cols;
         a += k.cols;

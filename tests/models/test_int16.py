@@ -3,6 +3,7 @@ against ONNX Runtime."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 from glowmcu.core import dtypes
 from glowmcu.driver import compile_network
 from glowmcu.options import Options
+from glowmcu.targets.board import board
+from glowmcu.verify.board import run_on_board
 from glowmcu.verify.host import HostLibrary
 
 COUNT = 4
+GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "costs.json"
 
 
 def run(network: onnx.ModelProto, x: NDArray[np.generic], names: list[str]) -> list[list[object]]:
@@ -203,3 +207,33 @@ def test_a_network_of_int16_gives_what_onnx_runtime_gives(
     got = np.stack([next(iter(library.run({slot.name: s}).values())) for s in x])
     span = float(np.abs(expected).max())
     assert np.abs(got.reshape(expected.shape) - expected).max() <= span * 2.0**-11
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize(
+    ("processor", "place"),
+    [("cortex-m0", "mps2-an385"), ("cortex-m4", "mps2-an386"), ("cortex-m55", "mps3-an547")],
+)
+def test_boards_give_the_same_bits(
+    processor: str, place: str, shared: Path, qemu: None, tmp_path: Path
+) -> None:
+    """On the DSP extension they take at most half as many instructions again as for int8."""
+    path = model(shared, "kws", "float")
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not among the shared models")
+    x = inputs(shared, "kws", "float", 2).reshape(2, 1, 49, 10, 1)
+    saved = tmp_path / "kws_int16.onnx"
+    onnx.save(as_int16(onnx.load(path), x), saved)
+    found = compile_network(saved, Options(name="kws_int16", target=processor))
+    folders = {i.kernel.folder for i in found.function.instructions if i.kernel}
+    assert ("arm_dsp" in folders) == (processor != "cortex-m0")
+    (slot,) = found.unit.inputs
+    feeds = [{slot.name: s} for s in x]
+    run = run_on_board(found.unit, board(place), feeds, profile=True, optimize="-O3")
+    library = HostLibrary(found.for_host().unit)
+    for feed, outputs in zip(feeds, run.outputs, strict=True):
+        for name, wanted in library.run(feed).items():
+            np.testing.assert_array_equal(outputs[name], wanted)
+    if processor == "cortex-m4":
+        golden = json.loads(GOLDEN.read_text())["kws_int8"][processor]["instructions"]
+        assert sum(run.instructions[0]) < 1.5 * golden
