@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 from glowmcu.core.types import Array
 from glowmcu.errors import ToolMissingError, VerificationError
@@ -25,7 +26,7 @@ class Reference:
                 "verify compares with ONNX Runtime, which is not installed",
                 hint="pip install 'glowmcu[verify]'",
             ) from None
-        watched = onnx.ModelProto()
+        self._watched = watched = onnx.ModelProto()
         watched.CopyFrom(model)
         if intermediates:
             _expose_all(watched)
@@ -44,11 +45,20 @@ class Reference:
         self.outputs = tuple(o.name for o in model.graph.output)
 
     def run(self, feeds: dict[str, Array]) -> dict[str, Array]:
-        """Return every tensor by name, the feeds included."""
+        """Return every tensor by name, the feeds included.
+
+        ONNX's own evaluator takes over where a tensor has a type that numpy does not know, which
+        ONNX Runtime's Python interface does not hand over.
+        """
         wanted = {i.name for i in self._session.get_inputs()}
         names = [o.name for o in self._session.get_outputs()]
         given = {name: array for name, array in feeds.items() if name in wanted}
-        found = self._session.run(names, given)
+        try:
+            found = self._session.run(names, given)
+        except RuntimeError as error:
+            if "numpy" not in str(error).lower():
+                raise
+            found = ReferenceEvaluator(self._watched).run(names, given)
         return {**feeds, **dict(zip(names, found, strict=True))}
 
 
