@@ -31,8 +31,8 @@ def stack_maps(function: Function) -> Function:
     instructions = list(function.instructions)
     kept = {b.root for b in function.kept}
     position = 0
+    readers = _readers(function, instructions)
     while position < len(instructions):
-        readers = _readers(function, instructions)
         merged = None
         consumer = instructions[position]
         if isinstance(consumer, Map):
@@ -43,6 +43,7 @@ def stack_maps(function: Function) -> Function:
                     instructions[position] = merged
                     del instructions[start]
                     position -= 1
+                    readers = _readers(function, instructions)
                     record("stack_maps")
                     break
         if merged is None:
