@@ -12,6 +12,7 @@ from glowmcu.errors import InvalidModelError
 from glowmcu.frontend.tensors import check_size
 from glowmcu.graph.evaluate import evaluate_node
 from glowmcu.graph.graph import Node, Value, constant
+from glowmcu.ops.loop import takes_long
 
 _MOST = 256 << 20
 _LEAST = 16 << 20
@@ -141,7 +142,7 @@ def fold_node(node: Node) -> tuple[Array, ...]:
 
 def _foldable(node: Node, inputs: tuple[Value | None, ...]) -> bool:
     """Quantized weights stay integers with a Dequantize, for the passes that fuse it."""
-    if type(node.op).__name__ == "Dequantize" or node.op.takes_long():
+    if type(node.op).__name__ == "Dequantize" or takes_long(node):
         return False
     return all(v is None or v.data is not None for v in inputs)
 

@@ -40,10 +40,6 @@ class Op:
         """Return the output (or a tuple) computed with numpy, ONNX semantics."""
         raise NotImplementedError
 
-    def takes_long(self) -> bool:
-        """Tell whether computing it would hold up the compiler, even on constants."""
-        return False
-
     def integer(
         self, inputs: tuple[TensorType | None, ...], outputs: tuple[TensorType, ...]
     ) -> bool:

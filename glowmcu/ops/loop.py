@@ -10,7 +10,7 @@ import numpy as np
 from glowmcu.core import dtypes
 from glowmcu.core.types import Array, TensorType
 from glowmcu.graph.evaluate import evaluate_all
-from glowmcu.graph.graph import Graph, Value, apply
+from glowmcu.graph.graph import Graph, Node, Value, apply
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.function import Builder
 from glowmcu.instr.loop_head import LoopHead
@@ -43,9 +43,6 @@ class Loop(Op):
     goes_on: bool = False
 
     raw = True
-
-    def takes_long(self) -> bool:
-        return self.count * len(self.body.nodes()) > _LONG
 
     def infer(
         self, limit: TensorType | None, condition: TensorType | None, *values: TensorType
@@ -132,6 +129,12 @@ class Loop(Op):
             f"Loop(count={self.count}, states={self.states}, axes={self.axes}, "
             f"goes_on={self.goes_on})"
         )
+
+
+def takes_long(node: Node) -> bool:
+    """Tell whether a node is a loop that would hold up the compiler, even on constants."""
+    op = node.op
+    return isinstance(op, Loop) and op.count * len(op.body.nodes()) > _LONG
 
 
 def _copy(b: Builder, y: Buffer, x: Buffer) -> None:

@@ -8,6 +8,7 @@ from glowmcu.graph.graph import Graph, Node, Value, constant
 from glowmcu.graph.rewrite import Rule, rewrite
 from glowmcu.ops.broadcast import Broadcast
 from glowmcu.ops.elementwise import Elementwise
+from glowmcu.ops.loop import takes_long
 from glowmcu.ops.quant import Dequantize
 from glowmcu.ops.reshape import Reshape
 from glowmcu.ops.slice import Slice
@@ -30,7 +31,7 @@ def fold_dequantized(graph: Graph) -> Graph:
 
 def constant_node(node: Node, uses: Uses) -> tuple[Value, ...] | None:
     """A node that reads constants only is its result, unless that is far larger than they are."""
-    if not node.inputs or isinstance(node.op, Dequantize) or node.op.takes_long():
+    if not node.inputs or isinstance(node.op, Dequantize) or takes_long(node):
         return None
     if any(v is not None and v.data is None for v in node.inputs):
         return None
