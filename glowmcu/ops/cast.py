@@ -72,7 +72,7 @@ class Cast(Op):
 
 @onnx_op("Cast")
 def import_cast(node: OnnxNode) -> Value:
-    """Among floats of 16, 32 and 64 bits, integers and bool; integers saturate."""
+    """Among floats of 4 to 64 bits, integers of 2 to 64 bits, and bool; integers saturate."""
     return _cast(node, _dtype(node, int(node.attr("to"))))
 
 

@@ -140,7 +140,7 @@ def quant_operands(
 
 @onnx_op("QuantizeLinear")
 def import_quantize_linear(node: OnnxNode) -> Value:
-    """Per tensor, axis or block, to (u)int8, (u)int16 and int32; also with run-time scales."""
+    """Per tensor, axis or block, to 2 to 16 bits, int32 and small floats; run-time scales too."""
     x = _real(node, node.value(0))
     dtype = _stored_type(node)
     if node.attr("precision", 0) not in (0, 1):
@@ -154,7 +154,7 @@ def import_quantize_linear(node: OnnxNode) -> Value:
 
 @onnx_op("DequantizeLinear")
 def import_dequantize_linear(node: OnnxNode) -> Value:
-    """Per tensor, axis or block, from (u)int8, (u)int16 and int32; also with run-time scales.
+    """Per tensor, axis or block, from 2 to 16 bits, int32 and small floats; run-time scales too.
 
     Constants of 4 or 2 bits become int8, which holds them all.
     """
