@@ -75,7 +75,7 @@ def cost(
     expected: dict[str, Any],
     optimize: str = "-O3",
 ) -> Cost:
-    """Count one inference of `unit` on a board; the outputs must be `expected`, bit for bit."""
+    """Count one inference of `unit` on a board; outputs must be `expected`, integers to the bit."""
     tool = armcycles()
     if tool is None:
         raise SystemExit("the armcycles tool is not installed: set ARMCYCLES to its folder")
@@ -109,7 +109,8 @@ def _main(unit: CodeUnit, sample: dict[str, Any], expected: dict[str, Any]) -> s
         arrays.append(_array(f"want_{i}", slot.type.dtype.c, expected[slot.name], "const "))
         checks.append(
             f"    for (int i = 0; i < {slot.type.numel}; i++) {{\n"
-            f"        if (out_{i}[i] != want_{i}[i]) {{\n            return 1;\n        }}\n    }}"
+            f"        if ({_differ(slot.type.dtype.is_float, i)}) {{\n"
+            "            return 1;\n        }\n    }"
         )
     arguments = [f"in_{i}" for i in range(len(unit.inputs))]
     arguments += [f"out_{i}" for i in range(len(unit.outputs))]
@@ -119,6 +120,14 @@ def _main(unit: CodeUnit, sample: dict[str, Any], expected: dict[str, Any]) -> s
         arguments=", ".join(arguments),
         checks="\n".join(checks),
     )
+
+
+def _differ(is_float: bool, number: int) -> str:
+    """Return the C condition that an output is not the expected one; libraries differ in floats."""
+    if not is_float:
+        return f"out_{number}[i] != want_{number}[i]"
+    difference = f"out_{number}[i] - want_{number}[i]"
+    return f"!({difference} < 1e-4f && {difference} > -1e-4f)"
 
 
 def _array(name: str, c_type: str, data: Any, qualifier: str) -> str:
