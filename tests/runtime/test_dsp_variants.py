@@ -31,7 +31,11 @@ void *memset(void *to, int value, size_t count);
 
 
 def some_steps() -> list[tuple[Step, str]]:
-    winograd = [(s, test_dsp_winograd.WINOGRAD) for s in test_dsp_winograd.accepted()[:6]]
+    winograd = [
+        (step, symbol)
+        for n, symbol in enumerate(test_dsp_winograd.WINOGRAD)
+        for step in test_dsp_winograd.accepted(symbol)[6 * n : 6 * n + 6]
+    ]
     others = test_dsp_depthwise.accepted()[:24], test_dsp_elementwise.accepted()[::5]
     return [*winograd, *others[0], *others[1]]
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dsp_cases import Step, kernel_of, run_twins, steps_of, unit_of
+from dsp_cases import M4, Step, kernel_of, run_twins, steps_of, unit_of
 
 from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.instruction import Instruction
 from glowmcu.ops.base import Example, bias_i32, i8, weights_i8
 from glowmcu.ops.conv import Conv2D
+from glowmcu.targets.select import select
 from glowmcu.verify.board import board, run_all_on_board
 
 WINOGRAD = {"gm_conv2d_s8_winograd": 25, "gm_conv2d_s8_winograd2": 29}
@@ -108,3 +109,39 @@ def test_sums_that_could_pass_the_bound_are_refused(symbol: str) -> None:
     (kernel,) = (k for k in step.instruction.kernels if k.symbol == symbol)
     assert kernel.accepts(heavy[0]) == ""
     assert f"could pass 2^{limit}" in kernel.accepts(heavy[1])
+
+
+def test_a_layer_that_is_refused_takes_the_next_kernel() -> None:
+    (step,) = steps_of(Conv2D, [_example(np.random.default_rng(6), (8, 8, 64), 4)], "ConvS8")
+    first, second = WINOGRAD
+    for bias, symbol in ((0, first), (1 << 25, second), (1 << 29, "gm_conv2d_s8")):
+        assert select(_with_bias(step, bias), M4, "speed").symbol == symbol
+
+
+def _adversarial(step: Step, weights: str) -> Step:
+    """The same layer with weights at their bounds, and inputs that add up to the largest sums."""
+    i: Any = step.instruction
+    shape = i.w.type.shape
+    signs = (
+        np.random.default_rng(7).choice([-1, 1], shape) if weights == "mixed" else np.ones(shape)
+    )
+    data = np.where(signs > 0, -128, 127).astype(np.int8)
+    changed = replace(i, w=Buffer("w", i.w.type, "constant", data=data))
+    rows = signs[0].reshape(3, 3, -1)
+    x = np.where(np.resize(rows, i.x.type.shape) > 0, -128, 127).astype(np.int8)
+    arrays = {**step.arrays, changed.w: data, i.x: x}
+    memory = {b: a.copy() for b, a in arrays.items()}
+    changed.run(memory)
+    arrays[changed.y] = memory[changed.y]
+    return replace(step, instruction=changed, arrays=arrays)
+
+
+@pytest.mark.cc
+@every_kernel
+def test_weights_at_their_bounds_are_exact(symbol: str, tmp_path: Path) -> None:
+    steps = [_adversarial(s, w) for s in accepted(symbol)[:9] for w in ("least", "mixed")]
+    calls = [(s, kernel_of(s, symbol), "plain") for s in steps]
+    assert all(kernel for _, kernel, _ in calls)
+    for (step, _, _), found in zip(calls, run_twins(calls, tmp_path), strict=True):  # type: ignore[arg-type]
+        (y,) = step.instruction.outputs()
+        np.testing.assert_array_equal(found, step.arrays[y], step.label)
