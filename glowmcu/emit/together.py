@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from glowmcu.emit.emitter import template
@@ -87,8 +86,3 @@ def _size(units: Sequence[CodeUnit]) -> int:
     """Return the bytes of the union of all arenas."""
     align = max(u.arena_align for u in units)
     return rounded(max(u.arena_size for u in units), align)
-
-
-def one_of(units: Sequence[CodeUnit], files: dict[str, str]) -> CodeUnit:
-    """Return the largest network with the files of all, to build them into one image."""
-    return replace(max(units, key=lambda u: u.arena_size), files=files)

@@ -16,7 +16,6 @@ import glowmcu
 from glowmcu.cli import main as command
 from glowmcu.core.types import Array
 from glowmcu.driver import compile_network
-from glowmcu.emit.together import one_of
 from glowmcu.errors import DoesNotFitError, OptionError
 from glowmcu.memory.check import check
 from glowmcu.options import Options
@@ -136,7 +135,7 @@ def test_networks_alternate_in_one_program(cc: str, slots: bool, tmp_path: Path)
 def test_networks_alternate_on_a_board(name: str, tmp_path: Path) -> None:
     on = board(name)
     found = compiled(target=on.target)
-    unit = one_of(found.units, found.files)
+    unit = replace(found.units[0], files=found.files)
     image = build_image(unit, on, {"main.c": program(True)}, tmp_path)
     config = ["-nographic", "-semihosting-config", "enable=on,target=native", "-kernel", str(image)]
     done = subprocess.run([*on.qemu, *config], capture_output=True, text=True, timeout=60)
