@@ -250,7 +250,7 @@ def layers(console: Console, compilation: Compilation) -> None:
                 layer["kernel"],
                 f"{layer['macs']:,}",
                 f"{layer['output_bytes']:,}",
-                f"{layer['offset']:,}",
+                f"in {layer['memory']}" if layer["memory"] else f"{layer['offset']:,}",
                 f"{first}-{last}",
             )
         )

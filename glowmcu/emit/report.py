@@ -136,6 +136,7 @@ def _layer(
         "scratch_bytes": instruction.scratch.nbytes if instruction.scratch else 0,
         "lifetime": list(lifetime) if lifetime else [layer.index, layer.index],
         "offset": layer.results[0].offset if layer.results else None,
+        "memory": layer.results[0].memory if layer.results else "",
         "outputs": [
             {
                 "name": s.name,

@@ -125,6 +125,14 @@ def test_the_last_layers_work_in_the_output() -> None:
     assert len(readers) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "most"), [("kws", 3456), ("vww", 10752), ("ic", 8960), ("ad", 256), ("ww", 2432)]
+)
+def test_arenas_without_inputs_and_outputs(shared: Path, name: str, most: int) -> None:
+    path = shared / "mlperf_tiny" / "models" / f"{name}_int8.onnx"
+    assert outside(path, name, target="cortex-m4", optimize="size").plan.size <= most
+
+
 @pytest.mark.cc
 @pytest.mark.parametrize("name", ["kws", "ad"])
 @pytest.mark.parametrize("optimize", ["balanced", "size"])
@@ -226,6 +234,7 @@ def test_the_drawing_says_what_is_not_counted() -> None:
     text = draw_text(compilation.function, compilation.plan, 120)
     assert "in the caller's memory, not counted: x (20 bytes), y (20 bytes)" in text
     assert "in the caller&#x27;s memory" in draw_svg(compilation.function, compilation.plan)
+    assert '<td class="n">outside</td>' in compilation.unit.files["report.html"]
     assert re.search(r"caller's +20 +in\.\.\d+ +x", compilation.unit.files["net.c"])
 
 
