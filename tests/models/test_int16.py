@@ -181,6 +181,58 @@ def test_an_operator_is_computed_in_integers(
     assert np.abs(got.astype(int) - expected.astype(int)).max() <= 1
 
 
+def convolution(dtype: type, zero: int, weights: NDArray[np.generic], padded: int) -> bytes:
+    """Return a QDQ convolution of [1, C, 6, 5] with a bias; x and y are stored alike."""
+    writer = Writer()
+    scale = writer.constant("s", np.asarray(2.0**-13, np.float32))
+    point = writer.constant("z", np.asarray(zero, dtype))
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    x = helper.make_tensor_value_info("x", kind, [1, weights.shape[1], 6, 5])
+    real = writer.add("DequantizeLinear", ["x", scale, point], "x_r")
+    parts = [writer.constant("w", weights), writer.constant("ws", np.float32(0.002))]
+    w = writer.add("DequantizeLinear", parts, "w_r")
+    bias = writer.constant("b", np.linspace(-1, 1, len(weights)).astype(np.float32))
+    writer.add("Conv", [real, w, bias], "y_r", pads=[padded] * 4)
+    wider = writer.constant("ys", np.asarray(2.0**-11, np.float32))
+    writer.add("QuantizeLinear", ["y_r", wider, point], "y")
+    y = helper.make_tensor_value_info("y", kind, None)
+    graph = helper.make_graph(writer.nodes, "conv", [x], [y], writer.constants)
+    network = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return bytes(network.SerializeToString())
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("channels", [3, 300])
+@pytest.mark.parametrize(
+    ("dtype", "zero"), [(np.int16, 0), (np.int16, -1000), (np.uint16, 32768), (np.uint16, 200)]
+)
+def test_any_zero_point_and_any_sum(dtype: type, zero: int, channels: int) -> None:
+    """300 channels of weights of 127 and -127 sum up beyond 2^31."""
+    rng = np.random.default_rng(4)
+    weights = (rng.integers(0, 2, (4, channels, 3, 3)) * 254 - 127).astype(np.int8)
+    network = convolution(dtype, zero, weights, 1)
+    found = compile_network(network, Options(name="conv"))
+    assert not any(t.dtype.is_float for n in found.graph.nodes() for t in n.types)
+    limits = np.iinfo(dtype)
+    x = rng.integers(limits.min, limits.max, (1, channels, 6, 5)).astype(dtype)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    (expected,) = ort.InferenceSession(network, options).run(None, {"x": x})
+    (slot,) = found.unit.inputs
+    perm = slot.perm or (0, 1, 2, 3)
+    (got,) = HostLibrary(found.unit).run({slot.name: x.transpose(perm)}).values()
+    (result,) = found.unit.outputs
+    wanted = expected.transpose(result.perm or (0, 1, 2, 3))
+    assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
+
+
+@pytest.mark.cc
+def test_weights_of_16_bits_stay_in_float() -> None:
+    weights = np.arange(-54, 54).reshape(4, 3, 3, 3).astype(np.int16) * 300
+    found = compile_network(convolution(np.int16, 0, weights, 0), Options(name="conv"))
+    assert any("in float" in note and "Conv2D" in note for note in found.info.notes)
+
+
 @pytest.mark.cc
 @pytest.mark.parametrize("name", ["kws", "ic", "ad"])
 def test_a_network_of_int16_gives_what_onnx_runtime_gives(
