@@ -161,6 +161,12 @@ class DenseF32(Instruction):
         return np.clip(y, np.float32(self.low), np.float32(self.high))
 
 
+def _pair_scratch(i: DenseS8) -> int:
+    """Return the bytes of two rows that lie interleaved, of one that is not of whole words."""
+    steps = _pair_product.steps(i.inner)
+    return 8 * steps if i.rows > 1 else 4 * steps if i.inner % 4 else 0
+
+
 def _pack_dense_s8(i: DenseS8) -> tuple[Packed, ...]:
     assert i.w.data is not None
     assert i.bias.data is not None
@@ -234,7 +240,7 @@ class DenseS8(Instruction):
                 requires=DSP,
                 folder="arm_dsp",
                 accepts=_pair_product.known,
-                scratch=lambda i: 8 * _pair_product.steps(i.inner) if i.rows > 1 else 0,
+                scratch=_pair_scratch,
                 pack=lambda i: _pair_product.pack(i, 1, i.cols),
                 core=True,
                 modes=LONG_CODE,

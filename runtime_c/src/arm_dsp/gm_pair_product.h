@@ -137,8 +137,85 @@ GM_NAKED GM_UNUSED void gm_pair_product(gm_pair_run_t *run GM_UNUSED)
         "9:\n\t"
         "add sp, sp, #12\n\tpop {r4-r11, pc}\n\t" ::: "memory");
 }
+
+/* r0-r3: sums of four channels; r12: x, lr: weights. Four values. */
+#define GM_SINGLE_LANES(w) "sxtb16 r10, " #w "\n\tsxtb16 " #w ", " #w ", ror #8\n\t"
+#define GM_SINGLE_STEPS(x0, x1, w0, w1, w2, w3)                                                    \
+    "ldr r4, [lr, #" #w0 "]\n\tldr r5, [lr, #" #w1 "]\n\tldr r6, [lr, #" #w2 "]\n\t"               \
+    "ldr r7, [lr, #" #w3 "]\n\tldr r8, [r12, #" #x0 "]\n\tldr r9, [r12, #" #x1 "]\n\t"             \
+    GM_SINGLE_LANES(r4) "smlad r0, r8, r10, r0\n\tsmlad r1, r8, r4, r1\n\t"                        \
+    GM_SINGLE_LANES(r5) "smlad r2, r8, r10, r2\n\tsmlad r3, r8, r5, r3\n\t"                        \
+    GM_SINGLE_LANES(r6) "smlad r0, r9, r10, r0\n\tsmlad r1, r9, r6, r1\n\t"                        \
+    GM_SINGLE_LANES(r7) "smlad r2, r9, r10, r2\n\tsmlad r3, r9, r7, r3\n\t"
+#define GM_SINGLE_SCALE(a, m)                                                                      \
+    "smmlar " #a ", " #a ", " #m ", r12\n\tssat " #a ", #16, " #a "\n\t"
+
+/* One pixel; on the stack as above. */
+GM_NAKED GM_UNUSED void gm_single_product(gm_pair_run_t *run GM_UNUSED)
+{
+    __asm__ volatile(
+        "push {r0, r4-r11, lr}\n\tsub sp, sp, #8\n\t"
+        "ldr r12, [r0]\n\tldr r1, [r0, #4]\n\tldr r2, [r0, #8]\n\tldr lr, [r0, #12]\n\t"
+        "add r1, r1, r12\n\tadd r2, r2, r12\n\tstr r1, [sp]\n\tstr r2, [sp, #4]\n\t"
+        "1:\n\t"
+        "ldr r8, [sp, #8]\n\tldr r12, [r8]\n\tldm lr!, {r0-r3}\n\t"
+        "ldr r11, [sp]\n\tcmp r12, r11\n\tbeq 3f\n\t"
+        "2:\n\t"
+        GM_SINGLE_STEPS(0, 4, 0, 4, 8, 12) GM_SINGLE_STEPS(8, 12, 16, 20, 24, 28)
+        "add r12, r12, #16\n\tadd lr, lr, #32\n\tcmp r12, r11\n\tbne 2b\n\t"
+        "3:\n\t"
+        "ldr r8, [sp, #4]\n\tcmp r12, r8\n\tbeq 4f\n\t"
+        GM_SINGLE_STEPS(0, 4, 0, 4, 8, 12)
+        "add lr, lr, #16\n\t"
+        "4:\n\t"
+        "ldr r12, [sp, #8]\n\tldr r8, [r12, #40]\n\t"
+        GM_PAIR_SHIFT(r0) GM_PAIR_SHIFT(r1) GM_PAIR_SHIFT(r2) GM_PAIR_SHIFT(r3)
+        "ldr r12, [r12, #24]\n\tldm lr!, {r4-r7}\n\t"
+        GM_SINGLE_SCALE(r0, r4) GM_SINGLE_SCALE(r1, r5) GM_SINGLE_SCALE(r2, r6)
+        GM_SINGLE_SCALE(r3, r7)
+        "pkhbt r0, r0, r1, lsl #16\n\tpkhbt r2, r2, r3, lsl #16\n\t"
+        "ldr r12, [sp, #8]\n\tldr r8, [r12, #28]\n\tldr r9, [r12, #32]\n\t"
+        GM_PAIR_CLAMP(r0) GM_PAIR_CLAMP(r2)
+        "ldr r10, [r12, #16]\n\tldr r1, [r12, #36]\n\t"
+        "subs r1, r1, #1\n\tstr r1, [r12, #36]\n\tbeq 6f\n\t"
+        "str r0, [r10]\n\tstr r2, [r10, #4]\n\tadd r10, r10, #8\n\tstr r10, [r12, #16]\n\tb 1b\n\t"
+        "6:\n\t"
+        "ldr r1, [r12, #44]\n\tcmp r1, #1\n\tbne 7f\n\tstrh r0, [r10]\n\tb 9f\n\t"
+        "7:\n\t"
+        "str r0, [r10]\n\tcmp r1, #3\n\tblt 9f\n\tbne 8f\n\tstrh r2, [r10, #4]\n\tb 9f\n\t"
+        "8:\n\t"
+        "str r2, [r10, #4]\n\t"
+        "9:\n\t"
+        "add sp, sp, #12\n\tpop {r4-r11, pc}\n\t" ::: "memory");
+}
 /* clang-format on */
 #else
+GM_OUTLINE void gm_single_product(gm_pair_run_t *run)
+{
+    const int32_t low = (int16_t)(run->low & 0xFFFFU);
+    const int32_t high = (int16_t)(run->high & 0xFFFFU);
+    const int32_t steps = run->bytes / 4;
+    const int32_t *w = run->stream;
+    for (; run->groups > 0; run->groups--) {
+        int32_t sums[4] = {w[0], w[1], w[2], w[3]};
+        w += 4;
+        for (int32_t i = 0; i < steps; i++) {
+            const uint32_t x = gm_load_u32(run->x + 2 * i);
+            for (int32_t c = 0; c < 4; c += 2) {
+                const uint32_t weights = (uint32_t)w[c / 2];
+                sums[c] = gm_multiply_two(x, gm_even_bytes(weights), sums[c]);
+                sums[c + 1] = gm_multiply_two(x, gm_odd_bytes(weights), sums[c + 1]);
+            }
+            w += 2;
+        }
+        for (int32_t c = 0; c < (run->groups == 1 ? run->last : 4); c++) {
+            run->y[c] = (int16_t)gm_requant(sums[c], w[c], run->shift, run->zero_point, low, high);
+        }
+        w += 4;
+        run->y += 4;
+    }
+}
+
 GM_OUTLINE void gm_pair_product(gm_pair_run_t *run)
 {
     const int32_t low = (int16_t)(run->low & 0xFFFFU);
