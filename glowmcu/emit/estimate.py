@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 
 from glowmcu import resources
 from glowmcu.emit.specialize import is_hot
+from glowmcu.emit.stack import without_comments
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.emit.view import Code
 from glowmcu.errors import ToolMissingError, VerificationError
@@ -28,9 +29,7 @@ from glowmcu.targets.target import Target
 _BYTES_PER_CHARACTER = 0.55
 _BYTES_PER_CHARACTER_SPECIALISED = 0.42
 _RUN_BYTES, _CALL_BYTES = 160, 44
-_RUN_FRAME, _FRAME, _FRAME_PER_CHARACTER = 48, 64, 0.09
-_CHAIN_FRAME = 120
-_HOST_CODE, _HOST_FRAME = 1.5, 2.5
+_HOST_CODE = 1.5
 """A 64-bit machine has longer instructions, wider registers to spill, and vectorises."""
 
 
@@ -43,9 +42,9 @@ def code_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
     """
     own, general = _texts(code, runtime)
     size = _declared_beyond_text(code)
-    size += sum(len(_without_comments(t)) for t in own) * _BYTES_PER_CHARACTER_SPECIALISED
-    size += sum(len(_without_comments(t)) for t in general) * _BYTES_PER_CHARACTER
-    size += sum(len(_without_comments(t)) for t in _chains(code)) * _BYTES_PER_CHARACTER
+    size += sum(len(without_comments(t)) for t in own) * _BYTES_PER_CHARACTER_SPECIALISED
+    size += sum(len(without_comments(t)) for t in general) * _BYTES_PER_CHARACTER
+    size += sum(len(without_comments(t)) for t in _chains(code)) * _BYTES_PER_CHARACTER
     size += _RUN_BYTES + _CALL_BYTES * len(code.layers)
     return int(size * (1.0 if target.compiler else _HOST_CODE))
 
@@ -58,7 +57,7 @@ def _declared_beyond_text(code: Code) -> float:
         kernel, instruction = layer.kernel, layer.instruction
         if not (kernel.template and kernel.flash and kernel.pack and layer.function in texts):
             continue
-        text = len(_without_comments(texts[layer.function])) * _BYTES_PER_CHARACTER
+        text = len(without_comments(texts[layer.function])) * _BYTES_PER_CHARACTER
         beyond[layer.function] = _declared(kernel, instruction) - text
     return sum(beyond.values())
 
@@ -106,23 +105,7 @@ def _kernel_texts(symbol: str, folder: str) -> tuple[str, str]:
         found = (place / f"{symbol}.{kind}" for place in places)
         return "".join(f.read_text(encoding="utf-8") for f in found if f.is_file())
 
-    return _without_comments(text("h")), _without_comments(text("c"))
-
-
-def stack_estimate(code: Code, runtime: dict[str, str], target: Target) -> int:
-    """Return a bound of the stack: the frames of NAME_run, of one chain of rows and one kernel.
-
-    Frames grow with the length of a function; calls into the C library are not counted.
-    """
-    factor = 1.0 if target.compiler else _HOST_FRAME
-    own, general = _texts(code, runtime)
-    frames = [
-        (_FRAME + len(_without_comments(t)) * _FRAME_PER_CHARACTER) * factor + _local_arrays(t)
-        for t in (*own, *general)
-    ]
-    chains = [_CHAIN_FRAME * factor + _local_arrays(t) for t in _chains(code)]
-    deepest = max(chains, default=0.0) + max(frames, default=0.0)
-    return -(-int(_RUN_FRAME * factor + deepest) // 8) * 8
+    return without_comments(text("h")), without_comments(text("c"))
 
 
 def _chains(code: Code) -> list[str]:
@@ -140,25 +123,6 @@ def _texts(code: Code, runtime: dict[str, str]) -> tuple[list[str], list[str]]:
     rendered = [f.text for f in made if f"{f.symbol}.h" not in runtime]
     kernels = [runtime[f"{k.symbol}.h"] + runtime[f"{k.symbol}.c"] for k in code.kernels]
     return specialised, [*rendered, *kernels]
-
-
-def _without_comments(text: str) -> str:
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    return re.sub(r"\s+", " ", text)
-
-
-_SIZES = {"int8_t": 1, "uint8_t": 1, "int16_t": 2, "uint16_t": 2, "int64_t": 8, "double": 8}
-_LOCAL = re.compile(r"^\s+(?:const )?(\w+) (?:\*(?:const )?)?\w+((?:\[\d+\])+)", re.MULTILINE)
-
-
-def _local_arrays(text: str) -> int:
-    total = 0
-    for found in _LOCAL.finditer(text):
-        count = 1
-        for dimension in re.findall(r"\d+", found[2]):
-            count *= int(dimension)
-        total += count * _SIZES.get(found[1], 4)
-    return total
 
 
 @dataclass(frozen=True)

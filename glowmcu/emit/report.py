@@ -10,10 +10,11 @@ import markupsafe
 
 import glowmcu
 from glowmcu.emit import literals
-from glowmcu.emit.estimate import code_estimate, stack_estimate
+from glowmcu.emit.estimate import code_estimate
 from glowmcu.emit.memory import address
 from glowmcu.emit.names import short
 from glowmcu.emit.specialize import called_symbol
+from glowmcu.emit.stack import stack_estimate
 from glowmcu.emit.unit import ModelInfo, Plan, Slot
 from glowmcu.emit.view import Code, LayerView, shape_text
 from glowmcu.instr.buffer import Buffer
