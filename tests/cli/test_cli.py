@@ -278,3 +278,33 @@ def test_inspect_shows_layers_memory_and_text(
     assert run(capsys, "inspect", model, "--memory")[0] == 0
     run(capsys, "inspect", model, "--dot", tmp_path / "g.dot")
     assert (tmp_path / "g.dot").read_text().startswith("digraph")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "status", "sentence"),
+    [
+        ("--flash-limit", "10", 1, "error: the smallest flash found is "),
+        ("--kernel", "nothing=gm_map", 1, "error: there is no layer 'nothing'"),
+        ("--kernel", "y=gm_conv2d_s8", 1, "has no kernel 'gm_conv2d_s8'"),
+        ("--kernel", "gm_map", 2, "is not of the form LAYER=KERNEL"),
+    ],
+)
+def test_kernels_that_cannot_be_end_in_a_sentence(
+    capsys: pytest.CaptureFixture[str],
+    relu: Path,
+    tmp_path: Path,
+    option: str,
+    value: str,
+    status: int,
+    sentence: str,
+) -> None:
+    found, _, err = run(capsys, "compile", relu, "-o", tmp_path / "out", option, value)
+    assert found == status
+    assert sentence in " ".join(err.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_kernel_is_explained(capsys: pytest.CaptureFixture[str], relu: Path) -> None:
+    status, out, _ = run(capsys, "inspect", relu, "--explain-kernels", "--target", "cortex-m4")
+    assert status == 0
+    assert out.startswith("relu for cortex-m4, --optimize balanced\n0: ")
