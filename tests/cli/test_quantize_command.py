@@ -113,3 +113,61 @@ def test_nothing_to_calibrate_with(capsys: pytest.CaptureFixture[str], model: Pa
     status, _, text = run(capsys, "quantize", model)
     assert status == 1
     assert "needs calibration data" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--max-drop", "1%"), "--max-drop goes with --quantize mixed"),
+        (("--labels", "labels.npy"), "--labels goes with --quantize mixed"),
+        (("--quantize", "mixed", "--max-drop", "little"), "neither a percentage nor decibels"),
+        (("--quantize", "mixed", "--labels", "short.npy"), "do not go with 20"),
+        (("--quantize", "mixed", "--labels", "high.npy"), "none of the network's 4 classes"),
+        (("--quantize", "mixed", "--labels", "none.npy"), "cannot read labels"),
+        (("--quantize", "int16", "--keep-int16", "fisrt"), "no layer 'fisrt' to keep in int16"),
+    ],
+)
+def test_bad_options_of_precision(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    model: Path,
+    good: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("short.npy", np.zeros(19, np.int64))
+    np.save("high.npy", np.full(20, 4))
+    status, _, text = run(capsys, "quantize", model, "--calibration", good, *arguments)
+    assert status == 1
+    assert sentence in text
+    assert "Traceback" not in text
+
+
+def test_mixed_precision_needs_samples(
+    capsys: pytest.CaptureFixture[str], model: Path, good: Path, tmp_path: Path
+) -> None:
+    profile = tmp_path / "p.json"
+    mixed = ("--quantize", "mixed", "--max-drop", "30dB")
+    status, _, text = run(capsys, "quantize", model, *mixed)
+    assert status == 1
+    assert "quantizing to mixed needs calibration data" in text
+    run(capsys, "quantize", model, "--calibration", good, "--save-profile", profile, "-q")
+    status, _, text = run(capsys, "quantize", model, "--profile", profile, *mixed)
+    assert status == 1
+    assert "a profile is not enough" in text
+
+
+def test_the_trade_off_is_shown(
+    capsys: pytest.CaptureFixture[str], model: Path, good: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "labels.npy", np.arange(20) % 4)
+    arguments = ("--quantize", "mixed", "--max-drop", "60dB", "--labels", tmp_path / "labels.npy")
+    status, text, _ = run(capsys, "quantize", model, "--calibration", good, *arguments, "--explain")
+    assert status == 0
+    for word in ("int8", "int16", "float", "mixed", "accuracy", "RAM", "flash", "raised layers"):
+        assert word in text
+    assert "i16" in text or "f32" in text
+    status, text, _ = run(capsys, "quantize", model, "--calibration", good, "--quantize", "int16")
+    assert status == 0

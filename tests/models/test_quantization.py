@@ -88,6 +88,14 @@ def test_classes_stay_the_same(shared: Path, name: str, part: str) -> None:
     assert same >= AGREEMENT[name]
 
 
+def test_int16_is_nearer(shared: Path) -> None:
+    x, real = data(shared, "kws"), real_outputs(shared, "kws")
+    narrow, wide = (run(quantized(shared, "kws", "first", "int8", p), x) for p in ("int8", "int16"))
+    assert (wide.argmax(1) == networks.labels(shared, "kws")).mean() >= BAR["kws"]
+    assert (wide.argmax(1) == real.argmax(1)).mean() >= 0.99
+    assert np.square(wide - real).sum() < 0.2 * np.square(narrow - real).sum()
+
+
 def test_anomalies_are_found(shared: Path) -> None:
     x = data(shared, "ad")
     y = run(quantized(shared, "ad", "first"), x)
