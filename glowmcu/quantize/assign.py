@@ -23,6 +23,8 @@ from glowmcu.quantize.ranges import Range
 _UNIT = Quant.per_tensor(1 / 256, -128)
 _FIXED = {"softmax": _UNIT, "sigmoid": _UNIT, "tanh": Quant.per_tensor(1 / 128, 0)}
 _LEAST_SCALE = 2.0**-100
+_HEADROOM = 2.0
+"""How far int16 reaches beyond what was seen: of its bits one is worth that."""
 
 
 def assign(
@@ -100,7 +102,7 @@ def _known(value: Value) -> str:
 def activation_quant(span: Range, schema: Schema = "asymmetric", dtype: DType = dtypes.I8) -> Quant:
     """Return the quantization of a range as int8 or int16; zero is represented exactly.
 
-    That of int16 is symmetric whatever the schema, as there are bits enough.
+    That of int16 is symmetric whatever the schema, and reaches twice as far: there are bits enough.
     """
     low, high = min(span.low, 0.0), max(span.high, 0.0)
     wide = dtype != dtypes.I8
@@ -108,7 +110,8 @@ def activation_quant(span: Range, schema: Schema = "asymmetric", dtype: DType = 
         scale = float(np.float32((high - low) / 255))
         zero = 0 if scale < _LEAST_SCALE else round(dtype.low - low / scale)
     else:
-        scale, zero = float(np.float32(max(high / dtype.high, low / dtype.low))), 0
+        reach = _HEADROOM if wide else 1.0
+        scale, zero = float(np.float32(reach * max(high / dtype.high, low / dtype.low))), 0
     if scale < _LEAST_SCALE:
         return Quant.per_tensor(1.0, 0)
     if schema == "power-of-two":

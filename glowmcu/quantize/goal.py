@@ -59,40 +59,44 @@ class Judge:
 
     real    the float network's outputs, an array a sample each
     labels  the class of every sample
-    tells   the only output tells a class, by its largest element
+    tells   the only output tells a class, by its largest element along `axis`
     """
 
     goal: Goal
     real: tuple[Array, ...]
     labels: Array | None
     tells: bool
+    axis: int = -1
 
     @staticmethod
     def of(goal: Goal, graph: Graph, real: Sequence[Array], labels: Array | None) -> Judge:
         """Check that classes can be told where the goal needs them."""
-        tells = len(graph.outputs) == 1 and graph.outputs[0].shape[-1:] > (1,)
+        shape = graph.outputs[0].shape if len(graph.outputs) == 1 else ()
+        axis = 1 if len(shape) > 3 else -1
+        tells = bool(shape) and shape[axis] > 1
         if not tells and (goal.share is not None or labels is not None):
             kinds = ", ".join(f"'{n}'" for n in graph.output_names)
             raise OptionError(
                 f"the network's outputs ({kinds}) do not tell a class",
-                why="a class is the largest element of the only output",
+                why="a class is the largest element of the only output, along its last axis"
+                " (of images along the second)",
                 hint="give the least signal/error instead, --max-drop 40dB, and no labels",
             )
         if labels is not None:
-            labels = _checked(labels, graph.outputs[0].shape, len(real))
-        return Judge(goal, tuple(real), labels, tells)
+            labels = _checked(labels, shape, axis, len(real))
+        return Judge(goal, tuple(real), labels, tells, axis)
 
     def quality(self, outputs: Sequence[Array]) -> Quality:
         """Return how good these outputs are, an array a sample each."""
-        signal = sum(float(np.square(a, dtype=np.float64).sum()) for a in self.real)
-        noise = sum(
-            float(np.square(a.astype(np.float64) - b).sum())
-            for a, b in zip(self.real, outputs, strict=True)
-        )
+        signal = noise = 0.0
+        for a, b in zip(self.real, outputs, strict=True):
+            known = np.isfinite(a)
+            signal += float(np.square(a[known], dtype=np.float64).sum())
+            noise += float(np.square(a[known].astype(np.float64) - b[known]).sum())
         ratio = math.inf if noise == 0 else 10 * math.log10(max(signal, 1e-300) / noise)
         if not self.tells:
             return Quality(None, None, ratio)
-        got, wanted = _classes(outputs), _classes(self.real)
+        got, wanted = self._classes(outputs), self._classes(self.real)
         right = None if self.labels is None else float((got == self.labels).mean())
         return Quality(right, float((got == wanted).mean()), ratio)
 
@@ -104,30 +108,31 @@ class Judge:
         assert quality.agreement is not None
         lost = 1.0 - quality.agreement
         if self.labels is not None and quality.accuracy is not None:
-            lost = float((_classes(self.real) == self.labels).mean()) - quality.accuracy
+            right = float((self._classes(self.real) == self.labels).mean())
+            lost = right - quality.accuracy
         return lost <= self.goal.share + 1e-9
 
+    def _classes(self, outputs: Sequence[Array]) -> Array:
+        return np.stack([a.argmax(axis=self.axis).reshape(-1) for a in outputs])
 
-def _classes(outputs: Sequence[Array]) -> Array:
-    return np.stack([a.argmax(axis=-1).reshape(-1) for a in outputs])
 
-
-def _checked(labels: Array, shape: tuple[int, ...], samples: int) -> Array:
+def _checked(labels: Array, shape: tuple[int, ...], axis: int, samples: int) -> Array:
     """Return labels as an array [samples, places]; refuse those that do not go with the samples."""
-    places = math.prod(shape[:-1])
+    places = math.prod(shape) // shape[axis]
     if labels.size != samples * places or labels.shape[:1] != (samples,):
         raise InvalidModelError(
             f"labels of shape {labels.shape} do not go with {samples} calibration samples",
-            hint="give the number of a class for each sample, in the order of the samples",
+            why=f"the output {shape} tells a class for {places} places of each",
+            hint="give the number of a class for each, in the order of the samples",
         )
     if labels.dtype.kind not in "iu":
         raise InvalidModelError(
             f"the labels are {labels.dtype}, not integers", hint="a label is a class's number"
         )
-    if labels.min() < 0 or labels.max() >= shape[-1]:
+    if labels.min() < 0 or labels.max() >= shape[axis]:
         worst = int(labels.min() if labels.min() < 0 else labels.max())
         raise InvalidModelError(
-            f"label {worst} is none of the network's {shape[-1]} classes",
+            f"label {worst} is none of the network's {shape[axis]} classes",
             why="a label is the index of the output's largest element, from 0",
         )
     return labels.reshape(samples, places)

@@ -93,8 +93,9 @@ class Mixed:
         count = {p: sum(q == p for _, q in self.raised) for p in ("int16", "float")}
         parts = [f"{n} in {p}" for p, n in count.items() if n]
         where = f": {' and '.join(parts)}" if parts else ""
-        what = f"{len(self.raised)} layers need more than int8{where}" if parts else "int8 will do"
+        many = f"{len(self.raised)} layers need" if len(self.raised) > 1 else "one layer needs"
+        what = f"{many} more than int8{where}" if parts else "int8 will do"
         goal = f"at most {self.goal} lost" if self.goal.share is not None else f"{self.goal}"
         if not self.met:
             return f"no assignment meets the goal ({goal}); this is the one that came nearest."
-        return f"{what} ({goal}, {self.trials} assignments measured)."
+        return f"{what} ({goal}, assignments measured: {self.trials})."

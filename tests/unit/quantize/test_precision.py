@@ -19,6 +19,8 @@ from glowmcu.ops.pool import Pool2D
 from glowmcu.ops.quant import Quantize
 from glowmcu.ops.reshape import Reshape
 from glowmcu.quantize import Settings, quantize
+from glowmcu.quantize.assign import activation_quant
+from glowmcu.quantize.ranges import Range
 
 INT16 = Settings(precision="int16", edges=dtypes.I16)
 
@@ -111,3 +113,9 @@ def test_fixed_ranges_of_int16() -> None:
     for value in after.outputs:
         assert value.type.quant is not None
         assert value.type.quant.scale == (1 / 32768,)
+
+
+def test_int16_has_room_for_more_than_was_seen() -> None:
+    quant = activation_quant(Range(-1.0, 3.0), dtype=dtypes.I16)
+    assert quant.zero_point == (0,)
+    assert quant.scale[0] * 32767 == pytest.approx(6.0)
