@@ -158,7 +158,8 @@ def write(title: str, name: str, text: str) -> None:
     lines = ["| | " + " | ".join(networks.FLOAT) + " |", "| --- " * (len(networks.FLOAT) + 1) + "|"]
     for row in ROWS.values():
         texts = [table.get((row.title, n), "\u2013") for n in networks.FLOAT]
-        lines.append("| " + " | ".join((row.title, *texts)) + " |")
+        if any((row.title, n) in table for n in networks.FLOAT):
+            lines.append("| " + " | ".join((row.title, *texts)) + " |")
     joined = "\n".join(lines)
     DOCUMENT.write_text(f"{before}{BEGIN}\n{joined}\n{END}{after}", encoding="utf-8")
 
