@@ -25,7 +25,8 @@ WITHOUT = {"BitCast", "Bounded", "NonzeroPlaces", "Sample", "Suppress", "UniqueR
 MEANINGS = {"AsQuant", "Dequantize", "Quantize", "StayReal"}
 REFUSED = (
     rf"no ONNX node does the same as (?:{'|'.join(sorted(WITHOUT))})\n"
-    "|a convolution of integers|a cumulative product|the function (?:shift_left|shift_right|multiply_high)"
+    "|a convolution of integers|a cumulative product"
+    "|the function (?:shift_left|shift_right|multiply_high)"
     "|makes no int32|over no axis|may end early"
 )
 
