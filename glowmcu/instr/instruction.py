@@ -66,7 +66,8 @@ class Instruction:
 
     The C call of a kernel is `symbol(&params, outputs, inputs, constants, scratch)`, each group in
     the order of the fields; `params` is a struct SYMBOL_t of the attributes in the order of the
-    fields (no struct when there are none).
+    fields (no struct when there are none). An attribute that is None is absent: it means nothing
+    for these types, and the struct of a kernel for them has no such member.
     """
 
     name: str = ""
@@ -194,9 +195,10 @@ class Instruction:
         return tuple(o.buffer for o in self.operands() if o.role != "out")
 
     def attributes(self) -> dict[str, Any]:
-        """Attributes in the order of the fields: the members of the kernel's C struct."""
+        """Attributes that are present in the order of the fields: the members of the C struct."""
         skip = {*_BASE_FIELDS, *_marks(type(self))}
-        return {f.name: getattr(self, f.name) for f in _fields(self) if f.name not in skip}
+        found = {f.name: getattr(self, f.name) for f in _fields(self) if f.name not in skip}
+        return {name: value for name, value in found.items() if value is not None}
 
     def with_buffers(self, mapping: Mapping[Buffer, Buffer]) -> Instruction:
         """Return the instruction with operands replaced."""

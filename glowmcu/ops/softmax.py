@@ -15,17 +15,18 @@ from glowmcu.instr.function import Builder
 from glowmcu.instr.instruction import Flag, In, Instruction, Out
 from glowmcu.ops._program import Input, Step, Temp
 from glowmcu.ops.base import Example, Op, f32, f64, i8, i16, onnx_op
-from glowmcu.ops.binary_s8 import is_i8
 from glowmcu.ops.elementwise import emit_map
 from glowmcu.ops.onnx_node import OnnxNode
 from glowmcu.ops.reduction import Reduction
 from glowmcu.ops.reshape import Reshape
-from glowmcu.ops.softmax16 import emit_softmax_s16, has_softmax_s16
+from glowmcu.ops.softmax_s8 import (
+    emit_softmax_bytes,
+    emit_softmax_halfwords,
+    fits_bytes,
+    fits_halfwords,
+)
 from glowmcu.ops.transpose import Transpose
 from glowmcu.targets.kernel import Kernel
-
-MAX_INTEGER_COLS = 2048
-"""Longest row whose table of exponentials is fine enough for 1 LSB of 1/256."""
 
 
 class Softmax(Op):
@@ -49,11 +50,7 @@ class Softmax(Op):
 
     def integer(self, inputs: Any, outputs: Any) -> bool:
         x, y = inputs[0], outputs[0]
-        return self._fits_bytes(x, y) or has_softmax_s16(x, y)
-
-    def _fits_bytes(self, x: TensorType, y: TensorType) -> bool:
-        fits = x.shape[-1] <= MAX_INTEGER_COLS and not self.log and is_i8(x) and is_i8(y)
-        return fits and y.quant is not None and y.quant.scale[0] > 2.0**-14
+        return (not self.log and fits_bytes(x, y)) or fits_halfwords(x, y)
 
     def lower(self, b: Builder, x: Buffer) -> Buffer:
         y = b.result()
@@ -65,25 +62,10 @@ class Softmax(Op):
         if x.type.quant is None:
             b.emit(SoftmaxF32(y=y, x=x, log=self.log, rows=rows, cols=cols))
             return y
-        if not self._fits_bytes(x.type, y.type):
-            emit_softmax_s16(b, y, x, log=self.log)
-            return y
-        assert y.type.quant is not None
-        bits = table_bits(cols)
-        table = exponentials(x.type.quant.scale[0], bits)
-        b.emit(
-            SoftmaxS8(
-                y=y,
-                x=x,
-                table=b.constant(table, f"{b.name}.exponentials"),
-                rows=rows,
-                cols=cols,
-                last=table.size - 1,
-                table_shift=bits - 15,
-                multiplier=round(2.0**14 / y.type.quant.scale[0]),
-                zero_point=y.type.quant.zero_point[0],
-            )
-        )
+        if not self.log and fits_bytes(x.type, y.type):
+            emit_softmax_bytes(b, y, x)
+        else:
+            emit_softmax_halfwords(b, y, x, log=self.log)
         return y
 
     examples = (
@@ -128,18 +110,6 @@ def _emit_double(b: Builder, y: Buffer, x: Buffer, *, log: bool) -> None:
         emit_map(b, y, (powers, total), (Step("div", (Input(0), Input(1))),))
 
 
-def table_bits(cols: int) -> int:
-    """Return the bits of the largest exponential: a row of `cols` of them must fit 32 bits."""
-    return min(22, 31 - (cols - 1).bit_length())
-
-
-def exponentials(scale: float, bits: int) -> Array:
-    """Return exp(-d * scale) for d = 0, 1, … as integers of `bits` bits, up to the first zero."""
-    real = np.exp(-scale * np.arange(256, dtype=np.float64))
-    table = np.rint(real * 2.0**bits).astype(np.uint32)
-    return table[: np.count_nonzero(table) + 1]
-
-
 class SoftmaxF32(Instruction):
     """y[r] = exp(x[r] - max) / sum, or its logarithm: x[r] - max - log(sum)."""
 
@@ -157,37 +127,6 @@ class SoftmaxF32(Instruction):
 
     def reference(self, x: Array) -> Array:
         return Softmax(self.log).reference(x)
-
-
-class SoftmaxS8(Instruction):
-    """Integer softmax: exponentials by table, one division a row.
-
-    table[max - x] are exponentials of table_shift + 15 bits, those beyond `last` equal to it;
-    probabilities have 30 bits and are brought to the scale of y by multiplier = 2^14 / scale.
-    """
-
-    y: Out
-    x: In
-    table: In
-    rows: int
-    cols: int
-    last: int
-    table_shift: int
-    multiplier: int
-    zero_point: int
-
-    kernels = (Kernel("gm_softmax_s8", core=True),)
-    may_share = (("y", "x"),)
-
-    def reference(self, x: Array, table: Array) -> Array:
-        wide = x.reshape(self.rows, self.cols).astype(np.int64)
-        below = np.minimum(wide.max(axis=1, keepdims=True) - wide, self.last)
-        powers = table.astype(np.int64)[below]
-        total = powers.sum(axis=1, keepdims=True) >> self.table_shift
-        part = (powers >> self.table_shift) * ((1 << 30) // total)
-        fine = (part * self.multiplier + (1 << 31)) >> 32
-        y: Array = np.clip(((fine + (1 << 11)) >> 12) + self.zero_point, -128, 127)
-        return y.astype(np.int8)
 
 
 @onnx_op("Softmax", "LogSoftmax")

@@ -109,13 +109,25 @@ def prototype(tree: c_ast.FileAST, name: str) -> list[tuple[str, int, bool]]:
 
 
 def attribute_hints(cls: type[Instruction]) -> dict[str, Any]:
+    """Return the types of the attributes; that of an optional one as if it were present."""
     hints = typing.get_type_hints(cls)
     base_fields = typing.get_type_hints(Instruction)
     fields = [f for f in cls.__dataclass_fields__ if f not in base_fields]
     skipped = {
         f for f, hint in typing.get_type_hints(cls, include_extras=True).items() if _mark(hint)
     }
-    return {f: hints[f] for f in fields if f not in skipped}
+    return {f: present(hints[f]) for f in fields if f not in skipped}
+
+
+def optional(cls: type[Instruction]) -> set[str]:
+    hints = typing.get_type_hints(cls)
+    return {f for f in attribute_hints(cls) if present(hints[f]) is not hints[f]}
+
+
+def present(hint: Any) -> Any:
+    """Return T for the type `T | None`."""
+    parts = [part for part in typing.get_args(hint) if part is not type(None)]
+    return parts[0] if type(None) in typing.get_args(hint) else hint
 
 
 def _mark(hint: Any) -> bool:
@@ -143,9 +155,10 @@ def test_struct_members_are_the_attributes(cls: type[Instruction], kernel: Kerne
         assert found is None
         return
     assert found is not None
-    assert [m[0] for m in found] == list(hints)
-    for (name, c_type, depth), hint in zip(found, hints.values(), strict=True):
-        types, levels = family(hint)
+    names = [m[0] for m in found]
+    assert names == [n for n in hints if n in names or n not in optional(cls)]
+    for name, c_type, depth in found:
+        types, levels = family(hints[name])
         assert c_type in types, f"{name} is {c_type}"
         assert depth == levels, f"{name} has {depth} dimensions"
 
@@ -162,7 +175,10 @@ def test_prototypes_take_the_operands(name: str, index: int) -> None:
 
 def check_prototype(instruction: Instruction, kernel: Kernel) -> None:
     parameters = prototype(header(kernel), kernel.symbol)
-    if instruction.attributes():
+    attributes = list(instruction.attributes())
+    struct = members(header(kernel), f"{kernel.symbol}_t") or []
+    assert [member[0] for member in struct] == attributes
+    if attributes:
         assert parameters.pop(0) == (f"{kernel.symbol}_t", 1, True)
     found = arguments(instruction, kernel)
     assert len(parameters) == len(found)

@@ -21,7 +21,8 @@ from glowmcu.ops.base import i8
 from glowmcu.ops.binary_s8 import AddS8, MulS8, add_constants
 from glowmcu.ops.elementwise import Elementwise
 from glowmcu.ops.reduce import Reduce
-from glowmcu.ops.softmax import MAX_INTEGER_COLS, Softmax, SoftmaxS8
+from glowmcu.ops.softmax import Softmax
+from glowmcu.ops.softmax_s8 import MAX_BYTE_COLS, SoftmaxS8
 
 EVERY = np.arange(-128, 128).astype(np.int8)
 EXTREMES = np.asarray([-128, -127, -1, 0, 1, 126, 127], np.int8)
@@ -76,7 +77,7 @@ def test_sums_stay_within_32_bits(a: Quant, b: Quant, y: Quant, sign: int) -> No
             assert abs(products + found.offset) < 1 << 31
 
 
-@pytest.mark.parametrize("cols", [1, 2, 10, 129, MAX_INTEGER_COLS])
+@pytest.mark.parametrize("cols", [1, 2, 10, 129, MAX_BYTE_COLS])
 @pytest.mark.parametrize("scale", [0.3, 0.02, 0.0005])
 @pytest.mark.parametrize("y", [(1 / 256, -128), (1 / 255, -127), (0.0001, 3), (0.02, 0)])
 def test_softmax_is_within_1_lsb(cols: int, scale: float, y: tuple[float, int]) -> None:

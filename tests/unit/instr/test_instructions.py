@@ -27,6 +27,7 @@ class Join(Instruction):
     xs: Ins
     b: In | None = None
     factor: int
+    limit: int | None = None
 
     may_share = (("y", "xs"),)
 
@@ -59,6 +60,7 @@ def test_operands_and_attributes_come_from_the_annotations() -> None:
         ("b", "in", "c"),
     ]
     assert first.attributes() == {"factor": 3}
+    assert replace(first, limit=4).attributes() == {"factor": 3, "limit": 4}
     assert [b.name for b in first.inputs()] == ["x", "x", "c"]
 
 
