@@ -163,7 +163,8 @@ class Instruction:
     def roles(self) -> dict[str, str]:
         """Return {operand field: in, out or inout} in order, absent operands included.
 
-        An instruction that writes a part of an output in some cases says so by overriding this.
+        An instruction that writes a part of an output in some cases says so by overriding this,
+        as does one with an operand that kernels take no pointer for where it is absent.
         """
         return _roles(type(self))
 

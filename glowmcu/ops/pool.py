@@ -21,7 +21,6 @@ from glowmcu.ops.pool2d import (
     AveragePoolF32,
     AveragePoolS8,
     MaxPool,
-    MaxPoolIndicesF32,
     counts,
     max_and_places,
 )
@@ -92,7 +91,7 @@ class Pool2D(Op):
             self._lower_average(b, x, window, geometry)
         return y
 
-    def _lower_max(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
+    def _lower_max(self, b: Builder, x: Buffer, geometry: dict[str, Any]) -> Buffer:
         y = b.result()
         if x.type.dtype == dtypes.U8:
             return self._lower_unsigned(b, x, geometry)
@@ -103,7 +102,7 @@ class Pool2D(Op):
         b.emit(MaxPool(y=found, x=x, **geometry))
         return requantized(b, found, y.type)
 
-    def _lower_unsigned(self, b: Builder, x: Buffer, geometry: dict[str, int]) -> Buffer:
+    def _lower_unsigned(self, b: Builder, x: Buffer, geometry: dict[str, Any]) -> Buffer:
         """Emit the maximum of bytes: the order of uint8 is that of int8 with the top bit turned."""
         y = b.result()
         turned = np.arange(256, dtype=np.uint8) ^ 0x80
@@ -246,7 +245,7 @@ class MaxPoolIndices2D(Op):
             raise DoesNotFitError(f"'{b.name}' looks at windows that lie in the padding only")
         geometry = window.attributes(x.type.shape[0]) | {"channels": x.type.shape[3]}
         order = int(self.column_major)
-        b.emit(MaxPoolIndicesF32(y=y, indices=indices, x=x, **geometry, column_major=order))
+        b.emit(MaxPool(y=y, indices=indices, x=x, **geometry, column_major=order))
         return y, indices
 
     examples = (

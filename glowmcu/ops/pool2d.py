@@ -51,6 +51,22 @@ def _accepts_f32(i: MaxPool) -> str:
     return "" if i.x.type.dtype is dtypes.F32 else "is for float32"
 
 
+def _accepts_indices(i: MaxPool) -> str:
+    return _accepts_f32(i) if i.indices is not None else "is for indices"
+
+
+def _of_maxima(*kernels: Kernel) -> tuple[Kernel, ...]:
+    """Return kernels that find maxima, not where they are, and may do so in place."""
+
+    def limited(kernel: Kernel) -> Kernel:
+        def accepts(i: MaxPool) -> str:
+            return kernel.accepts(i) if i.indices is None else "finds no indices"
+
+        return replace(kernel, accepts=accepts, in_place=_in_place)
+
+    return tuple(map(limited, kernels))
+
+
 def _mve_cycles(i: MaxPool) -> float:
     taps_ = i.kernel_height * i.kernel_width
     return i.pixels * (-(-i.channels // 16) * (9.0 * taps_ + 12) + 40)
@@ -81,70 +97,65 @@ def counts(window: Window, counted: tuple[int, int, int, int]) -> Array:
 
 
 class MaxPool(WindowInstruction):
-    """y = max of the taps inside the image, NHWC; NaN stays; integers of x and y mean the same."""
+    """y = max of the taps inside the image, NHWC; NaN stays; integers of x and y mean the same.
+
+    indices       of float32: the place of each maximum in NCHW order, the first of equals; then
+                  every window has a tap inside the image, and there is no NaN
+    column_major  of indices; 1: the place counts down columns first (ONNX storage_order)
+    """
 
     y: Out
+    indices: Out | None = None
     x: In
     channels: int
+    column_major: int | None = None
 
     kernels = (
-        Kernel(
-            "gm_max_pool_s8_mve",
-            requires=MVE,
-            folder="arm_mve",
-            accepts=_accepts_mve,
-            core=True,
-            in_place=_in_place,
-            cycles=_mve_cycles,
-            flash=lambda _: 500,
-            row=RowKernel("gm_max_pool_s8_mve_rows", overlap=_row_overlap),
+        *_of_maxima(
+            Kernel(
+                "gm_max_pool_s8_mve",
+                requires=MVE,
+                folder="arm_mve",
+                accepts=_accepts_mve,
+                core=True,
+                cycles=_mve_cycles,
+                flash=lambda _: 500,
+                row=RowKernel("gm_max_pool_s8_mve_rows", overlap=_row_overlap),
+            ),
+            *MAXIMUM_DSP,
+            *for_type(dtypes.I16, Kernel("gm_max_pool_s16", core=True, scratch=_row_pointers)),
+            Kernel(
+                "gm_max_pool_s8",
+                accepts=accepts_bytes,
+                core=True,
+                scratch=_row_pointers,
+                row=RowKernel("gm_max_pool_s8_rows", overlap=_row_overlap),
+            ),
+            Kernel(
+                "gm_max_pool_f32",
+                accepts=_accepts_f32,
+                core=True,
+                scratch=_row_pointers,
+                row=RowKernel("gm_max_pool_f32_rows", overlap=_row_overlap),
+            ),
         ),
-        *(replace(k, in_place=_in_place) for k in MAXIMUM_DSP),
-        *for_type(
-            dtypes.I16,
-            Kernel("gm_max_pool_s16", core=True, scratch=_row_pointers, in_place=_in_place),
-        ),
-        Kernel(
-            "gm_max_pool_s8",
-            accepts=accepts_bytes,
-            core=True,
-            scratch=_row_pointers,
-            in_place=_in_place,
-            row=RowKernel("gm_max_pool_s8_rows", overlap=_row_overlap),
-        ),
-        Kernel(
-            "gm_max_pool_f32",
-            accepts=_accepts_f32,
-            core=True,
-            scratch=_row_pointers,
-            in_place=_in_place,
-            row=RowKernel("gm_max_pool_f32_rows", overlap=_row_overlap),
-        ),
+        Kernel("gm_max_pool_indices_f32", core=True, accepts=_accepts_indices),
     )
 
-    def reference(self, x: Array) -> Array:
+    def roles(self) -> dict[str, str]:
+        """Kernels of maxima alone take no pointer for indices."""
+        found = super().roles()
+        if self.indices is None:
+            del found["indices"]
+        return found
+
+    def reference(self, x: Array) -> Array | tuple[Array, Array]:
+        if self.indices is not None:
+            return max_and_places(x, self.window, column_major=bool(self.column_major))
         lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
         found = [v for _, _, v in taps(x, self.window, lowest)]
         y: Array = np.maximum.reduce(found)
         return y
-
-
-class MaxPoolIndicesF32(WindowInstruction):
-    """y = max of the taps inside the image, NHWC, and its place in NCHW order, the first of equals.
-
-    column_major  1: the place counts down columns first (ONNX storage_order)
-    """
-
-    y: Out
-    indices: Out
-    x: In
-    channels: int
-    column_major: int
-
-    kernels = (Kernel("gm_max_pool_indices_f32", core=True),)
-
-    def reference(self, x: Array) -> tuple[Array, Array]:
-        return max_and_places(x, self.window, column_major=bool(self.column_major))
 
 
 def max_and_places(x: Array, window: Window, *, column_major: bool) -> tuple[Array, Array]:

@@ -202,7 +202,11 @@ def _group_view(i: GroupRows) -> Mapping[str, Any]:
 
 
 class GroupRows(Instruction):
-    """As UniqueRows."""
+    """Groups of equal rows of x: the first row and the size of each, the group of every row.
+
+    extent   how many groups there are
+    ordered  they are in lexicographic order, else in that of their first rows
+    """
 
     first: Out
     group: Out

@@ -110,7 +110,10 @@ def suppressed(
 
 
 class SuppressF32(Instruction):
-    """As Suppress."""
+    """y = (batch, class, box) of the best boxes of each class that overlap no better one.
+
+    Zeros follow them; extent is how many they are. The attributes are those of Suppress.
+    """
 
     y: Out
     extent: Out
