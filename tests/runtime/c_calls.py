@@ -13,6 +13,7 @@ import numpy as np
 from glowmcu.core.types import Array
 from glowmcu.emit.literals import attribute
 from glowmcu.instr.buffer import Buffer
+from glowmcu.instr.evaluate import in_memory
 from glowmcu.instr.instruction import Instruction, arrays_of
 from glowmcu.resources import folder
 from glowmcu.targets.kernel import Kernel
@@ -72,7 +73,7 @@ def random_memory(instruction: Instruction, seed: int) -> dict[Buffer, Array]:
             high = 1 if type_.dtype.kind == "bool" else high
             found = rng.integers(low, high, type_.shape, endpoint=True)
             memory[operand.buffer] = found.astype(type_.dtype.numpy)
-    return memory
+    return {b: in_memory(array, b) for b, array in memory.items()}
 
 
 def expected(instruction: Instruction, memory: dict[Buffer, Array]) -> list[Array]:
@@ -80,9 +81,19 @@ def expected(instruction: Instruction, memory: dict[Buffer, Array]) -> list[Arra
     found = instruction.reference(*arrays_of(instruction, memory))
     results = found if isinstance(found, tuple) else (found,)
     return [
-        np.asarray(r).reshape(o.type.shape).astype(o.type.dtype.numpy)
+        np.asarray(r).reshape(o.type.memory_shape).astype(_element(o))
         for r, o in zip(results, instruction.outputs(), strict=True)
     ]
+
+
+def _element(buffer: Buffer) -> np.dtype[Any]:
+    """Return the type of the elements of a buffer's array in memory."""
+    return np.dtype(np.uint8) if buffer.type.packed else buffer.type.dtype.numpy
+
+
+def _stored(buffer: Buffer) -> np.dtype[Any]:
+    """Return the type of these elements in C."""
+    return np.dtype(np.uint8) if buffer.type.packed else buffer.type.dtype.storage
 
 
 def run(
@@ -100,6 +111,7 @@ def run(
         body.append("    {")
         for index, operand in enumerate(operands):
             array = np.ascontiguousarray(memory[operand.buffer])
+            array = array.astype(_stored(operand.buffer), copy=False)
             data += array.tobytes()
             body.append(f"        void *p{index} = block({array.nbytes});")
         arguments = [f"p{index}" for index in range(len(operands))]
@@ -146,8 +158,8 @@ def _split(cases: list[Any], raw: bytes) -> list[list[Array]]:
     for instruction, _ in cases:
         outputs = []
         for buffer in instruction.outputs():
-            piece = raw[offset : offset + buffer.nbytes]
-            outputs.append(np.frombuffer(piece, buffer.type.dtype.numpy).reshape(buffer.type.shape))
+            piece = np.frombuffer(raw[offset : offset + buffer.nbytes], _stored(buffer))
+            outputs.append(piece.reshape(buffer.type.memory_shape).astype(_element(buffer)))
             offset += buffer.nbytes
         results.append(outputs)
     assert offset == len(raw)

@@ -89,7 +89,7 @@ def test_c_computes_what_the_instructions_say(cc: str) -> None:
         for instruction in function.instructions:
             memory = c_calls.random_memory(instruction, number)
             for buffer, name in zip(function.inputs, feeds, strict=True):
-                memory[buffer] = feeds[name]
+                memory[buffer] = instr_evaluate.in_memory(feeds[name], buffer)
             cases.append((instruction, memory))
     for (instruction, memory), found in zip(cases, c_calls.run(cases, cc, flags), strict=True):
         for result, right in zip(found, c_calls.expected(instruction, memory), strict=True):
