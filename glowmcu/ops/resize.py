@@ -59,7 +59,7 @@ class Resize2D(Op):
             self._lower_nearest(b, y, requantized(b, x, y.type))
         elif x.type.quant is None:
             rows, cols = self.height.linear(), self.width.linear()
-            b.emit(ResizeLinearF32(y=y, x=x, **_tables(b, rows, cols), **self._sizes(x)))
+            b.emit(ResizeLinear(y=y, x=x, **_tables(b, rows, cols), **self._sizes(x)))
         else:
             self._lower_linear_stored(b, y, x)
         return y
@@ -111,7 +111,7 @@ class Resize2D(Op):
         scale = x.type.quant.scale[0] / y.type.quant.scale[0]
         multiplier, _ = multiplier_of(scale / 2.0 ** (14 if unit == 1 << 16 else 20))
         b.emit(
-            ResizeLinearS8(
+            ResizeLinear(
                 y=one.y,
                 x=x,
                 **_tables(b, rows, cols),
@@ -210,8 +210,11 @@ class ResizeNearest(Instruction):
         return image[:, rows][:, :, cols]
 
 
-class ResizeLinearF32(Instruction):
-    """y = x between rows[i] and the next (row_weights of the way), columns likewise."""
+class ResizeLinear(Instruction):
+    """y = x between rows[i] and the next (row_weights of the way), columns likewise.
+
+    Integers are requantized; the weights are 1024ths of int8, 65536ths of int16.
+    """
 
     y: Out
     x: In
@@ -225,38 +228,12 @@ class ResizeLinearF32(Instruction):
     channels: int
     out_height: int
     out_width: int
-
-    kernels = (Kernel("gm_resize_linear_f32", core=True),)
-
-    @property
-    def macs(self) -> int:
-        return 3 * self.y.type.numel
-
-    def reference(self, x: Array, rows: Array, down: Array, cols: Array, right: Array) -> Array:
-        image = x.reshape(self.batch, self.height, self.width, self.channels)
-        return bilinear(image, rows, down, cols, right)
-
-
-class ResizeLinearS8(Instruction):
-    """As ResizeLinearF32, requantized: int8 with weights in 1024ths, int16 in 65536ths."""
-
-    y: Out
-    x: In
-    rows: In
-    row_weights: In
-    cols: In
-    col_weights: In
-    batch: int
-    height: int
-    width: int
-    channels: int
-    out_height: int
-    out_width: int
-    x_zero_point: int
-    multiplier: int
-    zero_point: int
+    x_zero_point: int | None = None
+    multiplier: int | None = None
+    zero_point: int | None = None
 
     kernels = (
+        *for_type(dtypes.F32, Kernel("gm_resize_linear_f32", core=True)),
         *for_type(dtypes.I8, Kernel("gm_resize_linear_s8", core=True)),
         *for_type(dtypes.I16, Kernel("gm_resize_linear_s16", core=True)),
     )
@@ -266,9 +243,11 @@ class ResizeLinearS8(Instruction):
         return 3 * self.y.type.numel
 
     def reference(self, x: Array, rows: Array, down: Array, cols: Array, right: Array) -> Array:
-        image = x.reshape(self.batch, self.height, self.width, self.channels).astype(np.int64)
+        image = x.reshape(self.batch, self.height, self.width, self.channels)
+        if self.x_zero_point is None or self.multiplier is None or self.zero_point is None:
+            return bilinear(image, rows, down, cols, right)
+        image, down, right = (a.astype(np.int64) for a in (image, down, right))
         unit, shift = (1 << 16, -18) if self.x.type.dtype is dtypes.I16 else (1 << 10, 0)
-        down, right = down.astype(np.int64), right.astype(np.int64)
         acc = bilinear(image, rows, down, cols, right, one=unit) - self.x_zero_point * unit * unit
         low, high = self.y.type.dtype.low, self.y.type.dtype.high
         return requantize(acc, self.multiplier, shift, self.zero_point, low, high)
