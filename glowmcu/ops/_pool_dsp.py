@@ -9,13 +9,13 @@ from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.targets.kernel import Kernel
 
 if TYPE_CHECKING:
-    from glowmcu.ops.pool2d import AveragePoolS8, MaxPool
+    from glowmcu.ops.pool2d import AveragePool, MaxPool
 
 _LANE_TAPS = 255
 """Most int8 values whose sum surely fits an int16 lane."""
 
 
-def _accepts_average(i: AveragePoolS8) -> str:
+def _accepts_average(i: AveragePool) -> str:
     if i.window.padded or i.multipliers != 1:
         return "is for windows that lie inside the image"
     return "" if i.channels >= 4 else "is for 4 or more channels"
@@ -32,7 +32,7 @@ def _accepts_maximum(i: MaxPool) -> str:
     return "" if i.channels >= 4 else "is for 4 or more channels"
 
 
-def _taps(i: AveragePoolS8 | MaxPool) -> int:
+def _taps(i: AveragePool | MaxPool) -> int:
     return i.pixels * i.channels * i.kernel_height * i.kernel_width
 
 
@@ -53,7 +53,7 @@ AVERAGE_DSP = (
         flash=lambda _: 500,
     ),
 )
-"""Kernels of AveragePoolS8, the preferred one first."""
+"""Kernels of AveragePool, the preferred one first."""
 MAXIMUM_DSP = (
     Kernel(
         "gm_max_pool_s8_four",

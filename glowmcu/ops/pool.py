@@ -18,8 +18,7 @@ from glowmcu.ops._window import Pads, Pair, Window, taps
 from glowmcu.ops.base import Example, Op, f32, i8, i16
 from glowmcu.ops.lut import emit_lut
 from glowmcu.ops.pool2d import (
-    AveragePoolF32,
-    AveragePoolS8,
+    AveragePool,
     MaxPool,
     counts,
     max_and_places,
@@ -79,14 +78,16 @@ class Pool2D(Op):
         if whole and window.dilations == (1, 1):
             # a window over the whole plane is one long row
             window = Window((1, h * w), (1, 1), (1, h * w), (1, 1), (1, 1), (0, 0, 0, 0))
-        geometry = window.attributes(x.type.shape[0]) | {"channels": x.type.shape[3]}
+        geometry: dict[str, Any] = window.attributes(x.type.shape[0]) | {
+            "channels": x.type.shape[3]
+        }
         if self.kind == "max":
             return self._lower_max(b, x, geometry)
         top, left, bottom, right = self._counted()
         geometry |= {"count_top": top, "count_left": left}
         geometry |= {"count_bottom": bottom, "count_right": right}
         if x.type.quant is None:
-            b.emit(AveragePoolF32(y=y, x=x, **geometry))
+            b.emit(AveragePool(y=y, x=x, **geometry))
         else:
             self._lower_average(b, x, window, geometry)
         return y
@@ -130,7 +131,7 @@ class Pool2D(Op):
             raise DoesNotFitError(f"the sum of '{b.name}' could pass 2^31")
         multiplier = np.asarray([m >> (shift - s) for m, s in pairs], np.int64) & ~1
         b.emit(
-            AveragePoolS8(
+            AveragePool(
                 y=y,
                 x=x,
                 multiplier=b.constant(multiplier.astype(np.int32), f"{b.name}.multiplier"),

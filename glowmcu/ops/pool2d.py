@@ -173,15 +173,64 @@ def max_and_places(x: Array, window: Window, *, column_major: bool) -> tuple[Arr
 
 
 class AveragePool(WindowInstruction):
-    """Base of the averages over windows; `count_...` is the padding that counts."""
+    """y = sum of the taps inside the image / taps that count, NHWC; integers are requantized.
+
+    count_...   the padding that counts
+    multiplier  of integers, it divides: one for every number of taps that can count, or only one;
+                they are summed from `fill` on, the zero point of x
+    """
 
     y: Out
     x: In
+    multiplier: In | None = None
     channels: int
     count_top: int
     count_left: int
     count_bottom: int
     count_right: int
+    multipliers: int | None = None
+    fill: int | None = None
+    shift: int | None = None
+    zero_point: int | None = None
+    low: int | None = None
+    high: int | None = None
+
+    kernels = (
+        *for_type(
+            dtypes.I8,
+            *(replace(k, in_place=_in_place) for k in AVERAGE_DSP),
+            Kernel(
+                "gm_average_pool_s8",
+                core=True,
+                scratch=_row_pointers,
+                in_place=_in_place,
+                row=RowKernel("gm_average_pool_s8_rows", overlap=_row_overlap),
+                scan=RowKernel("gm_average_pool_s8_scan", scratch=_sums),
+            ),
+        ),
+        *for_type(
+            dtypes.I16,
+            Kernel("gm_average_pool_s16", core=True, scratch=_row_pointers, in_place=_in_place),
+        ),
+        *for_type(
+            dtypes.F32,
+            Kernel(
+                "gm_average_pool_f32",
+                core=True,
+                scratch=_row_pointers,
+                in_place=_in_place,
+                row=RowKernel("gm_average_pool_f32_rows", overlap=_row_overlap),
+                scan=RowKernel("gm_average_pool_f32_scan", scratch=_sums),
+            ),
+        ),
+    )
+
+    def roles(self) -> dict[str, str]:
+        """Kernels of float take no pointer for multipliers."""
+        found = super().roles()
+        if self.multiplier is None:
+            del found["multiplier"]
+        return found
 
     def counted(self) -> Array:
         """Return how many taps of each window count."""
@@ -210,76 +259,24 @@ class AveragePool(WindowInstruction):
             count_bottom=self.height + self.count_bottom - low - one.height,
         )
 
-
-class AveragePoolF32(AveragePool):
-    """y = sum of the taps inside the image / taps that count, NHWC."""
-
-    kernels = (
-        Kernel(
-            "gm_average_pool_f32",
-            core=True,
-            scratch=_row_pointers,
-            in_place=_in_place,
-            row=RowKernel("gm_average_pool_f32_rows", overlap=_row_overlap),
-            scan=RowKernel("gm_average_pool_f32_scan", scratch=_sums),
-        ),
-    )
-
-    def reference(self, x: Array) -> Array:
-        total = sum((v for _, _, v in taps(x, self.window, 0)), np.float32(0))
-        return self.complete(np.asarray(total))
+    def reference(self, x: Array, *constants: Array) -> Array:
+        zero = np.float32(0) if x.dtype.kind == "f" else np.int64(0)
+        return self.complete(self._added(np.asarray(zero), x), *constants)
 
     def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
-        one = replace(self, height=1, kernel_height=1, pad_top=0)
-        return np.asarray(sum((v for _, _, v in taps(x, one.window, 0)), sums))
+        return replace(self, height=1, kernel_height=1, pad_top=0)._added(sums, x)
+
+    def _added(self, sums: Array, x: Array) -> Array:
+        fill = self.fill or 0
+        found = [v - fill for _, _, v in taps(x.astype(sums.dtype), self.window, fill)]
+        return np.asarray(sum(found, sums), sums.dtype)
 
     def complete(self, sums: Array, *constants: Any) -> Array:
-        return np.asarray(sums / self.counted()[..., None], np.float32)
-
-
-class AveragePoolS8(AveragePool):
-    """y = requantize(sum of (x - fill)); `multiplier` divides by the number of taps that count."""
-
-    multiplier: In
-    multipliers: int
-    fill: int
-    shift: int
-    zero_point: int
-    low: int
-    high: int
-
-    kernels = (
-        *for_type(
-            dtypes.I8,
-            *(replace(k, in_place=_in_place) for k in AVERAGE_DSP),
-            Kernel(
-                "gm_average_pool_s8",
-                core=True,
-                scratch=_row_pointers,
-                in_place=_in_place,
-                row=RowKernel("gm_average_pool_s8_rows", overlap=_row_overlap),
-                scan=RowKernel("gm_average_pool_s8_scan", scratch=_sums),
-            ),
-        ),
-        *for_type(
-            dtypes.I16,
-            Kernel("gm_average_pool_s16", core=True, scratch=_row_pointers, in_place=_in_place),
-        ),
-    )
-
-    def reference(self, x: Array, multiplier: Array) -> Array:
-        wide = x.astype(np.int64)
-        total = [v - self.fill for _, _, v in taps(wide, self.window, self.fill)]
-        return self.complete(np.sum(total, axis=0), multiplier)
-
-    def partial(self, sums: Array, x: Array, row: int, *constants: Any) -> Array:
-        one = replace(self, height=1, kernel_height=1, pad_top=0)
-        wide = x.astype(np.int32)
-        found = [v - self.fill for _, _, v in taps(wide, one.window, self.fill)]
-        return np.asarray(sums + np.sum(found, axis=0), np.int32)
-
-    def complete(self, sums: Array, *constants: Any) -> Array:
-        (multiplier,) = constants
-        index = self.counted() - 1 if self.multipliers > 1 else np.zeros(1, int)
-        m, total = multiplier[index][..., None], sums.astype(np.int64)
+        counted = self.counted()
+        if not constants:
+            return np.asarray(sums / counted[..., None], np.float32)
+        assert self.shift is not None and self.zero_point is not None
+        assert self.low is not None and self.high is not None
+        index = counted - 1 if self.multipliers != 1 else np.zeros(1, int)
+        m, total = constants[0][index][..., None], sums.astype(np.int64)
         return requantize(total, m, self.shift, self.zero_point, self.low, self.high, average=True)

@@ -70,7 +70,7 @@ def accepted() -> list[tuple[Step, str]]:
     found = [(s, ADD) for s in steps_of(Elementwise, binaries(), "AddS8")]
     found += [(s, MUL) for s in steps_of(Elementwise, binaries(), "MulS8")]
     every = list(pools())
-    found += [(s, AVERAGE) for s in steps_of(Pool2D, every, "AveragePoolS8")]
+    found += [(s, AVERAGE) for s in steps_of(Pool2D, every, "AveragePool")]
     found += [(s, MAXIMUM) for s in steps_of(Pool2D, every, "MaxPool")]
     taken = [(s, k) for s, k in found if kernel_of(s, k)]
     for symbol, least in ((ADD, 15), (MUL, 9), (AVERAGE, 20), (MAXIMUM, 15)):
