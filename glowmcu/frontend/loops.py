@@ -30,7 +30,8 @@ def import_loop(
     body = Body(seen.attr("body"), scope, seen, importing)
     carried = tuple(seen.value(n) for n in range(2, len(seen.inputs)))
     body.check_signature(2 + len(carried), 1 + len(node.output))
-    loop = _Loop(body, carried, seen.optional(0), _scalar(seen, seen.optional(1), "condition"))
+    limit = _scalar(seen, seen.optional(0), "trip count")
+    loop = _Loop(body, carried, limit, _scalar(seen, seen.optional(1), "condition"))
     made = importing.attempt(loop.roll)
     if isinstance(made, Refused) or loop.is_better_unrolled(made):
         unrolled = importing.attempt(loop.unroll)
@@ -84,7 +85,7 @@ class _Loop:
                 return 0
         if self.limit is None or self.limit.data is None:
             return None
-        return max(0, int(self.limit.data.reshape(-1)[0]))
+        return max(0, int(self.limit.data.item()))
 
     def is_better_unrolled(self, made: Rolled) -> bool:
         """Tell whether the iterations, whose number is known, are better one after the other."""
@@ -149,7 +150,11 @@ class _Loop:
         extra = [] if goes_on is None else [goes_on]
         axes = [0] * (len(found) - len(states))
         if axes and count > MANY:
-            seen.fail(f"its outputs would have room for {count} iterations", hint=_HINT)
+            seen.fail(
+                f"its outputs would have room for {count} iterations",
+                why=f"more than {MANY} are not stacked",
+                hint="give the loop fewer iterations, as a constant or by Min, when exporting",
+            )
         return rolled(body, number, states, [*found, *extra], axes, count)
 
     def _bound(self) -> int:
@@ -157,7 +162,12 @@ class _Loop:
         seen = self.body.seen
         if self.trips is not None:
             if self.trips >= 1 << 31:
-                seen.fail("its trip count is no bound on the iterations", hint=_HINT)
+                seen.fail(
+                    f"its trip count of {self.trips} is no bound on the iterations",
+                    why=f"they are counted in 32 bits, up to {(1 << 31) - 1}",
+                    hint="give the loop the most iterations that there can be, as a constant, when "
+                    "exporting",
+                )
             return self.trips
         if self.limit is None:
             seen.fail("it has no trip count, which bounds its iterations", hint=_HINT)
@@ -178,9 +188,7 @@ class _Loop:
         seen, limit, condition = self.body.seen, self.limit, self.condition
         limit = None if limit is None or limit.data is not None else limit
         condition = None if condition is None or condition.data is not None else condition
-        *found, done = made.applied(
-            self.body, self.carried, _scalar(seen, limit, "limit"), condition
-        )
+        *found, done = made.applied(self.body, self.carried, limit, condition)
         if limit is None and condition is None and not made.op.goes_on:
             return tuple(found)
         states = len(self.carried)

@@ -122,13 +122,12 @@ def import_scan(
     body.check_signature(len(inputs), len(node.output))
     scanned = inputs[count:]
     outputs = len(node.output) - count
-    backward = seen.attr("directions" if batched else "scan_input_directions", (0,) * scans)
     scan = _Scan(
         body,
-        tuple(seen.attr("scan_input_axes", (0,) * scans)),
-        tuple(backward),
-        tuple(seen.attr("scan_output_axes", (0,) * outputs)),
-        tuple(seen.attr("scan_output_directions", (0,) * outputs)),
+        _each(seen, "scan_input_axes", scans),
+        _each(seen, "directions" if batched else "scan_input_directions", scans, (0, 1)),
+        _each(seen, "scan_output_axes", outputs),
+        _each(seen, "scan_output_directions", outputs, (0, 1)),
     )
     if not batched:
         return tuple(scan.run(inputs[:count], scanned))
@@ -138,6 +137,18 @@ def import_scan(
         stacked(seen, rows, 0, o, f"batch{n}")
         for n, (rows, o) in enumerate(zip(zip(*found, strict=True), results, strict=True))
     )
+
+
+def _each(
+    seen: OnnxNode, name: str, count: int, known: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Return an attribute with a number for each scanned input or output, 0 where it is absent."""
+    found = tuple(int(n) for n in seen.attr(name, (0,) * count))
+    if len(found) != count:
+        seen.fail(f"{name} has {len(found)} numbers for {count} tensors")
+    if known is not None and not set(found) <= set(known):
+        seen.fail(f"{name} {list(found)} has numbers other than {' and '.join(map(str, known))}")
+    return found
 
 
 def _by_sample(

@@ -6,6 +6,7 @@ A loop that is left with one 8-bit operand and an 8-bit result is a table.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +32,7 @@ def stack_maps(function: Function) -> Function:
     instructions = list(function.instructions)
     kept = {b.root for b in function.kept}
     position = 0
-    readers = _readers(function, instructions)
+    readers = _reads(instructions) + Counter(b.root for b in function.kept)
     while position < len(instructions):
         merged = None
         consumer = instructions[position]
@@ -43,7 +44,8 @@ def stack_maps(function: Function) -> Function:
                     instructions[position] = merged
                     del instructions[start]
                     position -= 1
-                    readers = _readers(function, instructions)
+                    readers += _reads((merged,))
+                    readers -= _reads((producer, consumer))
                     record("stack_maps")
                     break
         if merged is None:
@@ -79,16 +81,14 @@ def _fits_table(i: Map) -> bool:
     return is_byte(x.type.dtype) and x.root.kind != "constant"
 
 
-def _readers(function: Function, instructions: list[Instruction]) -> Counter[Buffer]:
+def _reads(instructions: Iterable[Instruction]) -> Counter[Buffer]:
     """Count the operands that lie in each root buffer and read it, and the views of it."""
-    count: Counter[Buffer] = Counter()
-    for instruction in instructions:
-        for operand in instruction.operands():
-            if operand.role != "out" or operand.buffer.base is not None:
-                count[operand.buffer.root] += 1
-    for buffer in function.kept:
-        count[buffer.root] += 1
-    return count
+    return Counter(
+        operand.buffer.root
+        for instruction in instructions
+        for operand in instruction.operands()
+        if operand.role != "out" or operand.buffer.base is not None
+    )
 
 
 def _producers(

@@ -2,7 +2,7 @@
 
 Three questions, none of which looks at the plan's own lifetimes: do buffers that hold something at
 the same time lie apart; does every instruction lay operands over one another only as it declares;
-and, walking through the function byte by byte, does every operand read what was last written there?
+and, walking through the function, does every operand read what was last written there?
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Protocol
-
-import numpy as np
 
 from glowmcu.core.passes import IllFormedError
 from glowmcu.instr.buffer import Buffer
@@ -181,7 +179,7 @@ def _is_declared(instruction: Instruction, y: Operand, x: Operand, plan: Plan) -
 
 def _check_contents(function: Function, plan: Plan) -> None:
     """Walk through the function: what a root would hold alone, the arena must hold in its place."""
-    contents = Contents(lambda b: _addresses(b, plan)[0], np.zeros(plan.extent, np.int32))
+    contents = Contents.of(function, lambda b: _addresses(b, plan)[0])
     for buffer in function.given:
         contents.write(buffer, "the caller")
     _walk(function, contents, 0, len(function.instructions))
