@@ -15,6 +15,7 @@ from glowmcu.frontend.extent import with_shapes
 from glowmcu.frontend.fix import with_fixed_inputs
 from glowmcu.frontend.functions import local_functions
 from glowmcu.frontend.importer import Importer, refuse_sparse
+from glowmcu.frontend.nesting import check_loops
 from glowmcu.frontend.read import Source, opsets, read
 from glowmcu.frontend.scope import Scope
 from glowmcu.frontend.settle import Budget, Settler
@@ -96,9 +97,11 @@ def survey(
     scope = Scope(versions)
     refuse_sparse(graph)
     _check_names(graph)
+    local = local_functions(source.proto)
+    check_loops(graph, local)
     settler = Settler(Budget.of(source.size))
     reader = TensorReader(source)
-    importer = Importer(reader, local_functions(source.proto), settler, source.notes)
+    importer = Importer(reader, local, settler, source.notes)
     names = [t.name for t in graph.initializer]
     inputs = bind_inputs(graph, names, shapes or {}, source.notes, importer.report)
     importer.constants(graph.initializer, scope)

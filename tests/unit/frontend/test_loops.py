@@ -12,6 +12,7 @@ import pytest
 import glowmcu.ops  # noqa: F401  registers the importers
 from glowmcu.errors import InvalidModelError, UnsupportedError
 from glowmcu.frontend import load
+from glowmcu.frontend.nesting import MAX_LOOPS
 from glowmcu.graph.evaluate import evaluate
 from glowmcu.ops.loop import Loop
 from glowmcu.verify.extent import cropped
@@ -153,12 +154,71 @@ def test_body_that_does_not_fit() -> None:
         (f"Loop<{STEP.format(outputs='', text=ADD)}>(m, , )", "the body of Loop has 3 inputs"),
         (f"Scan<num_scan_inputs = 99999999999, {SCAN}>(x, x)", "99999999999 of its 2 inputs"),
         (f"Scan<num_scan_inputs = 1, {SCAN}>(x, )", "the body of Scan has 2 inputs"),
+        *(
+            (f"Scan<num_scan_inputs = 1, {name} = [0, 1], {SCAN}>(x, r)", f"{name} has 2 numbers")
+            for name in ("scan_input_axes", "scan_input_directions", "scan_output_axes")
+        ),
+        (
+            f"Scan<num_scan_inputs = 1, scan_input_directions = [2], {SCAN}>(x, r)",
+            r"scan_input_directions \[2\] has numbers other than 0 and 1",
+        ),
+        (
+            f"Loop<{STEP.format(outputs='', text=ADD)}>(two, , x)",
+            "the trip count has 2 elements instead of one",
+        ),
+        (
+            f"Loop<{STEP.format(outputs='', text=ADD)}>(many, , x)",
+            "its trip count of 2147483648 is no bound(.|\n)*counted in 32 bits",
+        ),
     ],
 )
 def test_wrong_inputs(node: str, message: str) -> None:
-    proto = model(f"(float[2] x) => (float[2] y) <int64 m = {{5}}> {{ y = {node} }}")
+    proto = model(
+        "(float[2] x, float[4, 2] r) => (float[2] y) "
+        "<int64 m = {5}, int64[2] two = {5, 6}, int64 many = {2147483648}> "
+        f"{{ y{', z' * node.count('r)')} = {node} }}"
+    )
     with pytest.raises((UnsupportedError, InvalidModelError), match=message):
         load(proto)
+
+
+def nested(depth: int) -> onnx.ModelProto:
+    """Return so many loops inside of one another."""
+    text = "r1 = Sin(v1)"
+    for level in range(1, depth + 1):
+        outer = f"r{level + 1} = Loop<" if level < depth else "y = Loop<"
+        state = f"v{level + 1}" if level < depth else "x"
+        text = (
+            f"{outer}body = g{level} (int64 i{level}, bool c{level}, float[2] v{level}) => "
+            f"(bool d{level}, float[2] r{level}) {{ d{level} = Identity(c{level}) {text} }}"
+            f">(m, , {state})"
+        )
+    return model(f"(float[2] x) => (float[2] y) <int64 m = {{100}}> {{ {text} }}")
+
+
+def in_functions(proto: onnx.ModelProto, calls: int) -> onnx.ModelProto:
+    """Return a model whose nodes are those of a function, called by one, and so on."""
+    body = [*proto.graph.node]
+    constant = onnx.helper.make_node("Constant", [], ["m"], value=proto.graph.initializer[0])
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("own", 1)]
+    for number in range(calls):
+        nodes = [constant, *body]
+        proto.functions.append(
+            onnx.helper.make_function("own", f"f{number}", ["x"], ["y"], nodes, opsets)
+        )
+        body = [onnx.helper.make_node(f"f{number}", ["x"], ["y"], domain="own")]
+    del proto.graph.node[:]
+    proto.graph.node.extend(body)
+    proto.opset_import.append(opsets[1])
+    return proto
+
+
+@pytest.mark.parametrize("calls", [0, 2])
+def test_loops_may_be_nested_so_deep(calls: int) -> None:
+    (looped,) = (n for n in load(in_functions(nested(MAX_LOOPS), calls)).graph.nodes())
+    assert isinstance(looped.op, Loop)
+    with pytest.raises(UnsupportedError, match=f"nested {MAX_LOOPS + 1} deep"):
+        load(in_functions(nested(MAX_LOOPS + 1), calls))
 
 
 def test_what_fails_in_a_body_is_told_once_and_by_its_own_name() -> None:

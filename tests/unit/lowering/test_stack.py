@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import fields
+
 import numpy as np
 
 from glowmcu.core import dtypes
 from glowmcu.core.types import Quant
 from glowmcu.graph.graph import Graph, Value, apply, constant
 from glowmcu.instr import verify as instr_verify
+from glowmcu.instr.buffer import Buffer
 from glowmcu.instr.evaluate import evaluate
 from glowmcu.instr.function import Function
 from glowmcu.lowering.lower import lower
@@ -90,3 +94,24 @@ def test_programs_stay_short() -> None:
         value = call("neg", value)
     _, after = functions([value], x)
     assert [len(i.program) for i in after.instructions] == [8, 8, 1]  # type: ignore[attr-defined]
+
+
+def test_long_chains_take_no_square_of_their_length() -> None:
+    x = Value("x", f32(2))
+    values, count = [x], 800
+    for number in range(count):
+        op = Elementwise("sin" if number % 3 else "cos")
+        values.append(apply(op, values[-1], name=f"n{number}", origin=("n",)).output)
+    graph = Graph("g", (x,), (values[-1], values[count // 2]), ("y", "z"))
+    calls = Counter[str]()
+
+    class Counted(Function):
+        @property
+        def kept(self) -> tuple[Buffer, ...]:
+            calls["kept"] += 1
+            return super().kept
+
+    before = lower(graph, graph.nodes(), "f")
+    after = stack_maps(Counted(**{f.name: getattr(before, f.name) for f in fields(before)}))
+    assert len(after.instructions) == count // MAX_STEPS
+    assert calls["kept"] <= 2

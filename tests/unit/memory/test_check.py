@@ -53,6 +53,35 @@ def test_a_buffer_on_a_live_one_is_refused_with_names_and_addresses() -> None:
         check(function, bad)
 
 
+@pytest.mark.parametrize("size", [4, 1 << 30])
+def test_proofs_take_no_longer_for_large_tensors(size: int) -> None:
+    x = Buffer("x", u8(size), "input")
+    a, y = (Buffer(n, u8(size), "activation") for n in "ay")
+    halves = tuple(
+        Buffer(f"a{n}", u8(size // 2), "activation", base=a, offset=n * size // 2) for n in (0, 1)
+    )
+    half = Buffer("b", u8(size // 2), "activation")
+    function = Function(
+        "net",
+        (x,),
+        (y, half),
+        ("y", "b"),
+        (
+            Twist(y=a, x=x),
+            Twist(y=half, x=halves[0]),
+            Twist(y=halves[0], x=halves[1]),
+            Twist(y=y, x=a),
+        ),
+    )
+    layout = plan(function)
+    check(function, layout)
+    before = replace(function, instructions=function.instructions[:2] + function.instructions[3:])
+    check(before, layout)
+    own = moved(layout, "b", address(layout, "a") + size // 2)
+    with pytest.raises(IllFormedError, match="overlap"):
+        check(function, own)
+
+
 def test_operands_that_may_not_share_are_refused() -> None:
     x, y = Buffer("x", u8(16), "input"), Buffer("y", u8(16), "activation")
     function = Function("net", (x,), (y,), ("y",), (Reverse(y=y, x=x, name="rev"),))
