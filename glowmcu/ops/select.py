@@ -24,7 +24,7 @@ _I64 = dtypes.I64
 class SortOrder(Op):
     """The indices along `axis` of the `count` largest (or smallest) elements, in order.
 
-    Of equal elements the one with the smaller index comes first.
+    Of equal elements the one with the smaller index comes first. NaN is the largest number.
     """
 
     floats = (dtypes.F32, dtypes.F64)
@@ -78,7 +78,8 @@ def _order(x: Array, axis: int, count: int, largest: bool) -> Array:
 
 def _sort_view(i: SortedPlaces) -> Mapping[str, Any]:
     sizes = {n: getattr(i, n) for n in ("outer", "size", "inner", "count")}
-    return {"type": i.x.type.dtype.c, "sign": ">" if i.largest else "<", **sizes}
+    kind = {"type": i.x.type.dtype.c, "real": i.x.type.dtype.is_float}
+    return {**kind, "largest": i.largest, "sign": ">" if i.largest else "<", **sizes}
 
 
 class SortedPlaces(Instruction):
@@ -142,7 +143,7 @@ class UniqueRows(Op):
     """The different rows of x [n, m]: where each is first, the group of each row, their sizes.
 
     The groups are in lexicographic order, or (unless `sorted`) in the order of their first rows.
-    The fourth result is the number of groups.
+    The fourth result is the number of groups. NaN equals NaN and comes last.
     """
 
     floats = (dtypes.F32, dtypes.F64)
@@ -185,10 +186,13 @@ def _groups(x: Array, ordered: bool) -> tuple[Array, ...]:
     results = [np.zeros(rows, np.int64) for _ in range(3)]
     if not x.size:
         return (*results, np.asarray(0, np.int32))
-    _, first, group, count = np.unique(
-        x, return_index=True, return_inverse=True, return_counts=True, axis=0
-    )
-    group = group.reshape(-1)
+    order = np.lexsort(x.T[::-1])
+    rising = x[order]
+    same = (rising[1:] == rising[:-1]) | ((rising[1:] != rising[1:]) & (rising[:-1] != rising[:-1]))
+    starts = np.flatnonzero([True, *~same.all(axis=1)])
+    first, count = order[starts], np.diff([*starts, rows])
+    group = np.empty(rows, np.int64)
+    group[order] = np.repeat(np.arange(starts.size), count)
     if not ordered:
         order = np.argsort(first)
         first, count, group = first[order], count[order], np.argsort(order)[group]
@@ -198,7 +202,8 @@ def _groups(x: Array, ordered: bool) -> tuple[Array, ...]:
 
 
 def _group_view(i: GroupRows) -> Mapping[str, Any]:
-    return {"type": i.x.type.dtype.c, "rows": i.rows, "cols": i.cols, "ordered": i.ordered}
+    kind = {"type": i.x.type.dtype.c, "real": i.x.type.dtype.is_float}
+    return {**kind, "rows": i.rows, "cols": i.cols, "ordered": i.ordered}
 
 
 class GroupRows(Instruction):

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from string import Template
 
@@ -211,9 +212,10 @@ def _load_own(file: Path) -> Board:
     except OSError as error:
         raise OptionError(f"cannot read the board '{file}'", why=error.strerror or "") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        missing = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise OptionError(
             f"'{file}' does not describe a board",
-            why=f"{type(error).__name__}: {error}",
+            why=missing.replace("Region.__init__()", "a region of memory"),
             hint="compare it with a boards/*/board.toml of glowmcu",
         ) from None
     known = {"flash", "ram", "vectors", *_SECTIONS}
@@ -226,15 +228,52 @@ def _load_own(file: Path) -> Board:
     return found if file.stem == "board" else replace(found, name=file.stem)
 
 
+def _check(board: Board) -> None:
+    """Raise ValueError for a field that describes no board."""
+    if not all(isinstance(text, str) for text in (board.summary, board.startup, *board.qemu)):
+        raise ValueError("summary, startup and the words of qemu are texts")
+    if board.startup and not (common_folder() / Path(board.startup).name).is_file():
+        raise ValueError(f"there is no startup code '{board.startup}'")
+    if Path(board.startup).name != board.startup:
+        raise ValueError(f"startup '{board.startup}' is not the name of a file in boards/common")
+    if not (_is_number(board.stack, 0) and _is_number(board.clock, 1)):
+        raise ValueError(
+            f"stack {board.stack!r} is not a number of bytes, or clock {board.clock!r} not one "
+            "of ticks per second"
+        )
+    for name, region in board.memory.items():
+        if not _is_number(region.origin, 0) or not _is_number(region.length, 1):
+            raise ValueError(
+                f"{name} from {region.origin!r}, {region.length!r} bytes long, is no memory"
+            )
+        if region.origin + region.length > 1 << 32:
+            raise ValueError(f"{name} ends beyond the addresses of 32 bits")
+        if not isinstance(region.setup, bool):
+            raise ValueError(f"setup of {name} is true or false")
+    ordered = sorted(board.memory.items(), key=lambda item: item[1].origin)
+    for (one, region), (other, after) in pairwise(ordered):
+        if after.origin in region:
+            raise ValueError(f"{one} and {other} overlap")
+
+
+def _is_number(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
 def _load(file: Path) -> Board:
     data = tomllib.loads(file.read_text(encoding="utf-8"))
-    return Board(
+    qemu = data.get("qemu", [])
+    if not isinstance(qemu, list):
+        raise ValueError("qemu is a list of words")
+    found = Board(
         name=file.parent.name.replace("_", "-"),
         summary=data["summary"],
         target=target(data["target"]).name,
         startup=data.get("startup", ""),
-        qemu=tuple(data.get("qemu", ())),
+        qemu=tuple(qemu),
         stack=data["stack"],
         clock=data["clock"],
         memory={name: Region(**region) for name, region in data["memory"].items()},
     )
+    _check(found)
+    return found

@@ -9,9 +9,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 import glowmcu
 from glowmcu.cli import main
+from glowmcu.driver import compile_network
+from glowmcu.instr.evaluate import evaluate
+from glowmcu.options import Options
+from glowmcu.verify.host import HostLibrary
 from glowmcu.verify.levels import verify_compilation
 from glowmcu.verify.reference import Reference
 
@@ -123,3 +128,50 @@ def test_an_output_may_have_the_name_of_a_companion() -> None:
     assert found["y"].tolist() == [[1, 3]]
     assert found["y_shape"].shape == (4,)
     assert found["y_shape_"].tolist() == [1, 2]
+
+
+NOT_A_NUMBER = np.array([np.nan, 1, np.nan, -0.0, 0.0, np.inf, -np.inf, 1], np.float32)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_nan_is_one_value_and_the_last(order: int) -> None:
+    proto = onnx.parser.parse_model(
+        f"{HEADER}net (float[8] x) => (float[N] y, int64[N] f, int64[8] i, int64[N] c) "
+        f"{{ y, f, i, c = Unique<sorted = {order}>(x) }}"
+    )
+    wanted = ReferenceEvaluator(proto).run(None, {"x": NOT_A_NUMBER})
+    found = glowmcu.compile(proto, name="net").run({"x": NOT_A_NUMBER})
+    for name, want in zip("yfic", wanted, strict=True):
+        np.testing.assert_array_equal(found[name], want)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = Unique<axis = 0, sorted = {n}>(x)",
+        "z, y = TopK<axis = 0, largest = {n}>(x, k)",
+        "z, y = TopK<axis = 1, largest = {n}>(x, one)",
+    ],
+)
+def test_nan_has_a_place_in_every_order(text: str, largest: int) -> None:
+    head = f"{HEADER}net (float[8, 2] x) => (float[N, 2] y) "
+    if "TopK" in text:
+        head = head.replace("float[N, 2] y", "int64[N, M] y")
+    weights = "<int64[1] k = {7}, int64[1] one = {2}>"
+    proto = onnx.parser.parse_model(f"{head}{weights} {{ {text.replace('{n}', str(largest))} }}")
+    compilation = compile_network(proto, Options(name="net"))
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        x = rng.choice(NOT_A_NUMBER, (8, 2))
+        left = evaluate(compilation.function, {"x": x})
+        right = HostLibrary(compilation.unit).run({"x": x})
+        for name, array in left.items():
+            np.testing.assert_array_equal(array, right[name])
+        if "TopK" in text:  # numpy takes NaN for the largest number, too
+            axis = 0 if "axis = 0" in text else 1
+            picked = np.take_along_axis(x, right["y"], axis)
+            rising = np.sort(x, axis)
+            right_order = np.flip(rising, axis) if largest else rising
+            wanted = np.take(right_order, range(right["y"].shape[axis]), axis)
+            np.testing.assert_array_equal(picked, wanted)
