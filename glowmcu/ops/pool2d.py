@@ -166,9 +166,10 @@ def max_and_places(x: Array, window: Window, *, column_major: bool) -> tuple[Arr
     images = np.arange(x.shape[0])[:, None, None, None] * channels + np.arange(channels)
     places = images * h * w + np.broadcast_to(plane, x.shape)
     values = np.stack([v for _, _, v in taps(x, window, -np.inf)])
-    found = np.stack([v for _, _, v in taps(places, window, 0)])
-    best = values.argmax(axis=0)[None]
-    y = np.take_along_axis(values, best, 0)[0]
+    found = np.stack([v for _, _, v in taps(places, window, -1)])
+    y = values.max(axis=0)  # NaN where there is one
+    same = (values == y) | ((values != values) & (y != y))
+    best = ((found >= 0) & same).argmax(axis=0)[None]
     return y, np.take_along_axis(found, best, 0)[0].astype(np.int64)
 
 

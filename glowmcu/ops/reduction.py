@@ -163,6 +163,9 @@ def _body(i: Reduction) -> dict[str, Any]:
     if i.kind.startswith("arg"):
         sign = "<" if i.kind == "argmin" else ">"
         better = f"v {sign}{'=' if i.select_last else ''} acc"
+        if dtype.is_float:  # NaN is better than any number, as in numpy
+            not_better = f"v {'>' if sign == '<' else '<'}= acc"
+            better = f"v != v || {better}" if i.select_last else f"(acc == acc && !({not_better}))"
         body = {"type": dtype.c, "first": "0", "step": "v", "result": "best", "includes": []}
         return {**body, "better": better}
     return _accumulate(i.kind, dtype, math.prod(i.x.type.shape[a] for a in i.axes))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Maximum over windows, float, NHWC, and where it lies: the element's place in the image as
- * [batch][channels][height][width], or with the last two exchanged; the first one of equals. */
+ * [batch][channels][height][width], or with the last two exchanged; the first one of equals.
+ * NaN is larger than any number. */
 #ifndef GM_MAX_POOL_INDICES_F32_H
 #define GM_MAX_POOL_INDICES_F32_H
 
@@ -40,7 +41,9 @@ GM_INLINE int32_t gm_max_pool_indices_f32_find(const gm_max_pool_indices_f32_t *
             const int32_t col = ix + j * p->dilation_width;
             if (row >= 0 && row < p->height && col >= 0 && col < p->width) {
                 const int32_t at = row * p->width + col;
-                best = best < 0 || x[at * p->channels] > x[best * p->channels] ? at : best;
+                const float top = x[(best < 0 ? at : best) * p->channels];
+                const int larger = top == top && !(x[at * p->channels] <= top);
+                best = best < 0 || larger ? at : best;
             }
         }
     }

@@ -175,3 +175,40 @@ def test_nan_has_a_place_in_every_order(text: str, largest: int) -> None:
             right_order = np.flip(rising, axis) if largest else rising
             wanted = np.take(right_order, range(right["y"].shape[axis]), axis)
             np.testing.assert_array_equal(picked, wanted)
+
+
+@pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("last", [0, 1])
+def test_nan_is_the_extreme_that_is_found(kind: str, axis: int, last: int) -> None:
+    op = f"{kind}<axis = {axis}, keepdims = 0, select_last_index = {last}>(x)"
+    text = f"(float[6, 3] x) => (int64[N] y) {{ y = {op} }}"
+    compiled = glowmcu.compile(onnx.parser.parse_model(f"{HEADER}net {text}"), name="net")
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        x = rng.choice(NOT_A_NUMBER, (6, 3))
+        find = np.argmax if kind == "ArgMax" else np.argmin
+        wanted = find(x, axis)
+        if last:
+            wanted = x.shape[axis] - 1 - find(np.flip(x, axis), axis)
+        np.testing.assert_array_equal(compiled.run({"x": x})["y"], wanted)
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_the_place_of_a_maximum_is_in_the_image_and_that_of_nan(pad: int) -> None:
+    proto = onnx.parser.parse_model(
+        f"{HEADER}net (float[1, 2, 4, 5] x) => (float[N, C, H, W] y, int64[N, C, H, W] i) "
+        f"{{ y, i = MaxPool<kernel_shape = [2, 2], pads = [{pad}, {pad}, {pad}, {pad}]>(x) }}"
+    )
+    compilation = compile_network(proto, Options(name="net"))
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    rng = np.random.default_rng(0)
+    for values in (NOT_A_NUMBER, NOT_A_NUMBER[3:], NOT_A_NUMBER[6:7]):
+        x = rng.choice(values, (1, 2, 4, 5))
+        left = evaluate(compilation.function, {"x": x})
+        right = HostLibrary(compilation.unit).run({"x": x})
+        for name, array in left.items():
+            np.testing.assert_array_equal(array, right[name])
+        np.testing.assert_array_equal(x.reshape(-1)[right["i"]], right["y"])
+        if not np.isnan(x).any():
+            np.testing.assert_array_equal(right["y"], session.run(["y"], {"x": x})[0])
