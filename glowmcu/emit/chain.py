@@ -217,7 +217,7 @@ class _Chain:
                 row = {0: "0", 1: row}.get(w.stride, f"{row} * {w.stride}")
                 expression = self._row(one.item, row)
                 if w.step:
-                    expression = f"(const uint8_t *){expression} + r * {w.step}"
+                    expression = f"(const void *)((const uint8_t *){expression} + r * {w.step})"
             yield f"{'' if one.written else 'const '}void *{one.name}", expression
 
     def _row_call(

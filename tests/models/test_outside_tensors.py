@@ -312,3 +312,24 @@ def test_boards(name: str, tmp_path: Path) -> None:
     config = ["-nographic", "-semihosting-config", "enable=on,target=native", "-kernel", str(elf)]
     done = subprocess.run([*on.qemu, *config], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "digits: passed" in done.stdout + done.stderr
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.parametrize("precision", ["int8", "int16"])
+def test_rows_that_are_picked_out_of_a_whole_tensor_have_its_type(precision: Any, cc: str) -> None:
+    rng = np.random.default_rng(0)
+    weights = ", ".join(f"{v:.2f}" for v in rng.normal(size=108))
+    proto = model(
+        "(float[1, 3, 16, 8] x) => (float[1, 4, 16, 8] y) "
+        f"<float[4, 3, 3, 3] w = {{{weights}}}> {{ y = Conv<pads = [1, 1, 1, 1]>(x, w) }}"
+    )
+    samples = {"x": rng.normal(size=(4, 1, 3, 16, 8)).astype(np.float32)}
+    options = Options(name="net", quantize=precision, io="float,caller", input="rows")
+    compilation = compile_network(proto, options, samples)
+    assert "const uint8_t *)gm_rows_at" in compilation.unit.files["net.c"]
+    feeds = {"x": samples["x"][1]}
+    right = evaluate(compilation.function, feeds)
+    flags = ("-std=c99", "-O1", *(f for f in STRICT if f != "-I."))
+    found = HostLibrary(compilation.unit, compiler=cc, flags=flags).run(feeds)
+    np.testing.assert_array_equal(found["y"], right["y"])
