@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from glowmcu.core.types import Array
-from glowmcu.ops._conv_dsp import is_pointwise
 from glowmcu.ops._linear import data_of
 from glowmcu.ops._overlap import ascending_blocks, ascending_rows, within_rows
-from glowmcu.ops._window import MAX_ROWS
+from glowmcu.ops._twins import (
+    constants_of,
+    few_taps,
+    is_pointwise,
+    known,
+    known_window,
+    one_group,
+    one_pixel,
+    pixel_after_pixel,
+    pixel_after_pixel_of_row,
+)
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 if TYPE_CHECKING:
@@ -29,19 +38,6 @@ _TAKEN = 16
 """Channels of a depthwise layer that are taken together."""
 _IN_ORDER = [0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15]
 """Which channel of sixteen a sum belongs to."""
-
-
-def _constants(i: Any) -> tuple[Array, Array, Array]:
-    weights, bias, multiplier = (data_of(b) for b in (i.w, i.bias, i.multiplier))
-    assert weights is not None
-    assert bias is not None
-    assert multiplier is not None
-    return weights, bias, multiplier
-
-
-def _known(i: Any) -> str:
-    known = all(data_of(b) is not None for b in (i.w, i.bias, i.multiplier))
-    return "" if known else "weights or bias are computed at run time"
 
 
 def _pack_product(weights: Array, bias: Array, multiplier: Array) -> tuple[Packed, ...]:
@@ -65,16 +61,8 @@ def _pack_product(weights: Array, bias: Array, multiplier: Array) -> tuple[Packe
 # Convolution: the windows of four pixels are copied to scratch.
 
 
-def _accepts_conv(i: ConvS8) -> str:
-    if i.groups != 1:
-        return "is for convolutions without groups"
-    if i.kernel_height > MAX_ROWS:
-        return f"the window is taller than {MAX_ROWS} rows"
-    return _known(i)
-
-
 def _pack_conv(i: ConvS8) -> tuple[Packed, ...]:
-    weights, bias, multiplier = _constants(i)
+    weights, bias, multiplier = constants_of(i)
     return _pack_product(weights.reshape(i.out_channels, -1), bias, multiplier)
 
 
@@ -104,7 +92,7 @@ CONV_AVX2 = (
         "gm_conv2d_s8_avx2",
         requires=AVX2,
         folder="x86_avx2",
-        accepts=_accepts_conv,
+        accepts=one_group,
         scratch=_conv_scratch,
         pack=_pack_conv,
         core=True,
@@ -117,7 +105,7 @@ CONV_AVX2 = (
 
 
 def _pack_dense(i: DenseS8) -> tuple[Packed, ...]:
-    return _pack_product(*_constants(i))
+    return _pack_product(*constants_of(i))
 
 
 DENSE_AVX2 = (
@@ -125,7 +113,7 @@ DENSE_AVX2 = (
         "gm_dense_s8_avx2",
         requires=AVX2,
         folder="x86_avx2",
-        accepts=_known,
+        accepts=known,
         scratch=lambda i: 4 * -(-i.inner // 2),
         pack=_pack_dense,
         core=True,
@@ -137,15 +125,9 @@ DENSE_AVX2 = (
 # Depthwise: two taps of sixteen channels at a time.
 
 
-def _accepts_depthwise(i: DepthwiseS8) -> str:
-    if i.kernel_height > MAX_ROWS or i.kernel_height * i.kernel_width > MAX_TAPS:
-        return f"the window has more than {MAX_TAPS} taps or {MAX_ROWS} rows"
-    return _known(i)
-
-
 def _pack_depthwise(i: DepthwiseS8) -> tuple[Packed, ...]:
     """Return blocks of sixteen channels: biases, weights of two taps in turn, multipliers."""
-    weights, bias, multiplier = _constants(i)
+    weights, bias, multiplier = constants_of(i)
     taps = weights.reshape(i.channels, -1)
     parts = []
     for start in range(0, i.channels, _TAKEN):
@@ -161,30 +143,18 @@ def _pack_depthwise(i: DepthwiseS8) -> tuple[Packed, ...]:
     return (Packed("w", np.concatenate(parts), label),)
 
 
-def _depthwise_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *ascending_rows(i, i.channels, i.channels, moved=False)),)
-
-
-def _depthwise_row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
-
-
-def _padding(i: DepthwiseS8) -> int:
-    return -(-i.channels // 4) * 4
-
-
 DEPTHWISE_AVX2 = (
     Kernel(
         "gm_depthwise_s8_avx2",
         requires=AVX2,
         folder="x86_avx2",
-        accepts=_accepts_depthwise,
-        scratch=_padding,
+        accepts=lambda i: few_taps(i, MAX_TAPS),
+        scratch=one_pixel,
         pack=_pack_depthwise,
         core=True,
-        overlap=_depthwise_overlap,
+        overlap=pixel_after_pixel,
         row=RowKernel(
-            "gm_depthwise_s8_avx2_rows", scratch=_padding, overlap=_depthwise_row_overlap
+            "gm_depthwise_s8_avx2_rows", scratch=one_pixel, overlap=pixel_after_pixel_of_row
         ),
     ),
 )
@@ -192,13 +162,6 @@ DEPTHWISE_AVX2 = (
 
 
 # Float: vectors of the compiler, sums in the order of the C kernels.
-
-
-def _known_f32(i: ConvF32 | DepthwiseF32) -> str:
-    if i.kernel_height > MAX_ROWS:
-        return f"the window is taller than {MAX_ROWS} rows"
-    known = data_of(i.w) is not None and (i.bias is None or data_of(i.bias) is not None)
-    return "" if known else "weights or bias are computed at run time"
 
 
 def _bias_f32(i: ConvF32 | DepthwiseF32, channels: int) -> Packed:
@@ -222,10 +185,6 @@ def _pack_f32(i: ConvF32 | DepthwiseF32) -> tuple[Packed, ...]:
     return Packed("w", words, label), _bias_f32(i, channels)
 
 
-def _accepts_conv_f32(i: ConvF32) -> str:
-    return "is for convolutions without groups" if i.groups != 1 else _known_f32(i)
-
-
 def _conv_overlap_f32(i: ConvF32) -> tuple[Overlap, ...]:
     outer, inner = _FLOAT * i.out_channels, _FLOAT * i.channels
     if not is_pointwise(i):
@@ -234,17 +193,12 @@ def _conv_overlap_f32(i: ConvF32) -> tuple[Overlap, ...]:
     return (Overlap("y", "x", *ascending_blocks(pixels, 4, outer, inner, moved=True)),)
 
 
-def _depthwise_overlap_f32(i: DepthwiseF32) -> tuple[Overlap, ...]:
-    pixel = _FLOAT * i.channels
-    return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=False)),)
-
-
 CONV_F32_AVX2 = (
     Kernel(
         "gm_conv2d_f32_avx2",
         requires=AVX2,
         folder="x86_avx2",
-        accepts=_accepts_conv_f32,
+        accepts=one_group,
         scratch=lambda i: 4 * _FLOAT * i.kernel_height * i.kernel_width * i.channels,
         pack=_pack_f32,
         core=True,
@@ -260,11 +214,11 @@ DEPTHWISE_F32_AVX2 = (
         requires=AVX2,
         folder="x86_avx2",
         accepts=lambda i: (
-            "is for a multiple of 8 channels" if i.channels % LANES else _known_f32(i)
+            "is for a multiple of 8 channels" if i.channels % LANES else known_window(i)
         ),
         pack=_pack_f32,
         core=True,
-        overlap=_depthwise_overlap_f32,
+        overlap=pixel_after_pixel,
     ),
 )
 """Kernels of DepthwiseF32."""

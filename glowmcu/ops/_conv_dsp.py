@@ -18,6 +18,7 @@ from glowmcu.ops._raw_product import (
     too_far,
     why_not,
 )
+from glowmcu.ops._twins import is_pointwise
 from glowmcu.ops._window import MAX_ROWS
 from glowmcu.options import Optimize
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
@@ -30,12 +31,6 @@ DSP = frozenset({"arm-dsp"})
 _STATIONARY_INPUTS = 16
 _CHUNK_BYTES, _STATIONARY_CHUNK_BYTES = 256, 1024
 """Of expanded pixels: more of them pay where a group's weights are loaded once for all."""
-
-
-def is_pointwise(i: Any) -> bool:
-    """Tell whether a convolution is a matrix product over pixels: 1x1, stride 1, no padding."""
-    sizes = (i.kernel_height, i.kernel_width, i.stride_height, i.stride_width)
-    return sizes == (1, 1, 1, 1) and i.padded_width == 0
 
 
 # Pointwise: `chunk` pixels are expanded to int16 before any of their results is written.

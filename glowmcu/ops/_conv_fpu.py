@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from glowmcu.ops._conv_dsp import is_pointwise
 from glowmcu.ops._linear import data_of
 from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks, within_rows
-from glowmcu.ops._window import MAX_ROWS
+from glowmcu.ops._twins import (
+    few_taps,
+    is_pointwise,
+    one_group,
+    pixel_after_pixel,
+    pixel_after_pixel_of_row,
+)
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 if TYPE_CHECKING:
@@ -23,20 +28,8 @@ _TAPS = 64
 _FLOAT = 4
 
 
-def _known(i: ConvF32 | DepthwiseF32) -> str:
-    if i.kernel_height > MAX_ROWS:
-        return f"the window is taller than {MAX_ROWS} rows"
-    if data_of(i.w) is None or (i.bias is not None and data_of(i.bias) is None):
-        return "weights or bias are computed at run time"
-    return ""
-
-
 def _inner(i: ConvF32) -> int:
     return i.kernel_height * i.kernel_width * i.channels
-
-
-def _accepts_conv(i: ConvF32) -> str:
-    return "is for convolutions without groups" if i.groups != 1 else _known(i)
 
 
 def _conv_scratch(i: ConvF32) -> int:
@@ -88,7 +81,7 @@ def conv_fpu(pack: Callable[[ConvF32], tuple[Packed, ...]]) -> Kernel:
         "gm_conv2d_f32_fpu",
         requires=FPU,
         folder="arm_fpu",
-        accepts=_accepts_conv,
+        accepts=one_group,
         scratch=_conv_scratch,
         pack=pack,
         core=True,
@@ -109,9 +102,7 @@ def conv_fpu(pack: Callable[[ConvF32], tuple[Packed, ...]]) -> Kernel:
 def _accepts_depthwise(i: DepthwiseF32) -> str:
     if i.channels % 8:
         return "is for a multiple of 8 channels"
-    if i.kernel_height * i.kernel_width > _TAPS:
-        return f"the window has more than {_TAPS} taps"
-    return _known(i)
+    return few_taps(i, _TAPS)
 
 
 def _pack_depthwise(i: DepthwiseF32) -> tuple[Packed, ...]:
@@ -127,17 +118,6 @@ def _pack_depthwise(i: DepthwiseF32) -> tuple[Packed, ...]:
 
 def _pixel(i: DepthwiseF32) -> int:
     return i.channels * _FLOAT
-
-
-def _depthwise_overlap(i: DepthwiseF32) -> tuple[Overlap, ...]:
-    pixel = i.channels * _FLOAT
-    return (Overlap("y", "x", *ascending_rows(i, pixel, pixel, moved=False)),)
-
-
-def _depthwise_row_overlap(i: DepthwiseF32) -> tuple[Overlap, ...]:
-    """Let a row of y lie over one of x: one pixel is made after the other."""
-    pixel = i.channels * _FLOAT
-    return (Overlap("y", "x", *within_rows(i, 1, pixel, pixel)),)
 
 
 def _depthwise_row_cycles(i: DepthwiseF32) -> float:
@@ -158,13 +138,13 @@ DEPTHWISE_FPU = (
         scratch=_pixel,
         pack=_pack_depthwise,
         core=True,
-        overlap=_depthwise_overlap,
+        overlap=pixel_after_pixel,
         cycles=_depthwise_cycles,
         flash=lambda i: sum(p.data.nbytes for p in _pack_depthwise(i)) + 600,
         row=RowKernel(
             "gm_depthwise_f32_fpu_rows",
             scratch=_pixel,
-            overlap=_depthwise_row_overlap,
+            overlap=pixel_after_pixel_of_row,
             cycles=_depthwise_row_cycles,
         ),
     ),

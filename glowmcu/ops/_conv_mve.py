@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from glowmcu.core.types import Array
-from glowmcu.ops._conv_dsp import is_pointwise
-from glowmcu.ops._linear import data_of
 from glowmcu.ops._mve import LANES, MVE, product_stream, tap_stream
 from glowmcu.ops._overlap import (
     ascending_blocks,
@@ -17,7 +15,16 @@ from glowmcu.ops._overlap import (
     descending_blocks,
     within_rows,
 )
-from glowmcu.ops._window import MAX_ROWS
+from glowmcu.ops._twins import (
+    constants_of,
+    few_taps,
+    is_pointwise,
+    known,
+    one_group,
+    one_pixel,
+    pixel_after_pixel,
+    pixel_after_pixel_of_row,
+)
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
 if TYPE_CHECKING:
@@ -30,19 +37,6 @@ MAX_TAPS = 64
 _CODE = 600
 
 
-def _constants(i: Any) -> tuple[Array, Array, Array]:
-    weights, bias, multiplier = (data_of(b) for b in (i.w, i.bias, i.multiplier))
-    assert weights is not None
-    assert bias is not None
-    assert multiplier is not None
-    return weights, bias, multiplier
-
-
-def _known(i: Any) -> str:
-    known = all(data_of(b) is not None for b in (i.w, i.bias, i.multiplier))
-    return "" if known else "weights or bias are computed at run time"
-
-
 def _product_cycles(pixels: int, inner: int, channels: int) -> float:
     """Return the instructions of pixels that are multiplied two by two."""
     blocks = -(-inner // LANES)
@@ -52,20 +46,12 @@ def _product_cycles(pixels: int, inner: int, channels: int) -> float:
 # Convolution: the windows of two pixels are copied to scratch.
 
 
-def _accepts_conv(i: ConvS8) -> str:
-    if i.groups != 1:
-        return "is for convolutions without groups"
-    if i.kernel_height > MAX_ROWS:
-        return f"the window is taller than {MAX_ROWS} rows"
-    return _known(i)
-
-
 def _inner(i: ConvS8) -> int:
     return i.kernel_height * i.kernel_width * i.channels
 
 
 def _pack_conv(i: ConvS8) -> tuple[Packed, ...]:
-    weights, bias, multiplier = _constants(i)
+    weights, bias, multiplier = constants_of(i)
     words = product_stream(weights.reshape(i.out_channels, -1), bias, multiplier)
     return (Packed("w", words, f"{i.w.name} {list(i.w.type.shape)}, vectors of four channels"),)
 
@@ -108,7 +94,7 @@ CONV_MVE = (
         "gm_conv2d_s8_mve",
         requires=MVE,
         folder="arm_mve",
-        accepts=_accepts_conv,
+        accepts=one_group,
         scratch=_conv_scratch,
         pack=_pack_conv,
         core=True,
@@ -129,7 +115,7 @@ CONV_MVE = (
 
 
 def _pack_dense(i: DenseS8) -> tuple[Packed, ...]:
-    words = product_stream(*_constants(i))
+    words = product_stream(*constants_of(i))
     return (Packed("w", words, f"{i.w.name} [{i.cols}][{i.inner}], vectors of four rows"),)
 
 
@@ -138,7 +124,7 @@ DENSE_MVE = (
         "gm_dense_s8_mve",
         requires=MVE,
         folder="arm_mve",
-        accepts=_known,
+        accepts=known,
         pack=_pack_dense,
         core=True,
         cycles=lambda i: i.rows * -(-i.cols // 4) * (10 * -(-i.inner // LANES) + 25),
@@ -152,9 +138,7 @@ DENSE_MVE = (
 
 
 def _accepts_depthwise(i: DepthwiseS8) -> str:
-    if i.kernel_height > MAX_ROWS or i.kernel_height * i.kernel_width > MAX_TAPS:
-        return f"the window has more than {MAX_TAPS} taps or {MAX_ROWS} rows"
-    reason = _known(i)
+    reason = few_taps(i, MAX_TAPS)
     if reason:
         return reason
     weights = np.abs(_taps(i).astype(np.int64))
@@ -164,30 +148,18 @@ def _accepts_depthwise(i: DepthwiseS8) -> str:
 
 
 def _taps(i: DepthwiseS8) -> Array:
-    return np.ascontiguousarray(_constants(i)[0].reshape(i.channels, -1).T)
+    return np.ascontiguousarray(constants_of(i)[0].reshape(i.channels, -1).T)
 
 
 def _pack_depthwise(i: DepthwiseS8) -> tuple[Packed, ...]:
-    _, bias, multiplier = _constants(i)
+    _, bias, multiplier = constants_of(i)
     words = tap_stream(_taps(i), bias, multiplier)
     return (Packed("w", words, f"{i.w.name} {list(i.w.type.shape)}, taps of eight channels"),)
-
-
-def _depthwise_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *ascending_rows(i, i.channels, i.channels, moved=False)),)
-
-
-def _depthwise_row_overlap(i: DepthwiseS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *within_rows(i, 1, i.channels, i.channels)),)
 
 
 def _depthwise_cycles(i: DepthwiseS8) -> float:
     taps = i.kernel_height * i.kernel_width
     return i.pixels * (-(-i.channels // 8) * (6.3 * taps + 14) + 5 * taps + 40)
-
-
-def _padding(i: DepthwiseS8) -> int:
-    return -(-i.channels // 4) * 4
 
 
 DEPTHWISE_MVE = (
@@ -196,16 +168,16 @@ DEPTHWISE_MVE = (
         requires=MVE,
         folder="arm_mve",
         accepts=_accepts_depthwise,
-        scratch=_padding,
+        scratch=one_pixel,
         pack=_pack_depthwise,
         core=True,
-        overlap=_depthwise_overlap,
+        overlap=pixel_after_pixel,
         cycles=_depthwise_cycles,
         flash=lambda i: _pack_depthwise(i)[0].data.nbytes + _CODE,
         row=RowKernel(
             "gm_depthwise_s8_mve_rows",
-            scratch=_padding,
-            overlap=_depthwise_row_overlap,
+            scratch=one_pixel,
+            overlap=pixel_after_pixel_of_row,
             cycles=_depthwise_cycles,
         ),
     ),

@@ -10,6 +10,7 @@ import numpy as np
 from glowmcu.ops._conv_dsp import DSP, LONG_CODE
 from glowmcu.ops._linear import data_of
 from glowmcu.ops._planar import is_column, planar, planar_row
+from glowmcu.ops._twins import known
 from glowmcu.targets.kernel import Kernel, Packed, RowKernel
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 def _accepts(i: DepthwiseS8) -> str:
     if (i.dilation_height, i.dilation_width) != (1, 1):
         return "is for windows without dilation"
-    if any(data_of(b) is None for b in (i.w, i.bias, i.multiplier)):
-        return "weights or bias are computed at run time"
-    return planar(i).why_not()
+    return known(i) or planar(i).why_not()
 
 
 def _accepts_image(i: DepthwiseS8) -> str:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glowmcu.core.types import Array
-from glowmcu.ops._conv_dsp import is_pointwise
-from glowmcu.ops._linear import data_of
 from glowmcu.ops._overlap import (
     ascending_blocks,
     ascending_rows,
     descending_blocks,
     within_rows,
 )
+from glowmcu.ops._twins import constants_of, is_pointwise, known
 from glowmcu.ops._window import MAX_ROWS
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
 
@@ -29,10 +28,7 @@ _CODE = 700
 
 def _constants(i: Any) -> tuple[Array, Array, Array]:
     """Return weights [channels, values], biases, multipliers."""
-    weights, bias, multiplier = (data_of(b) for b in (i.w, i.bias, i.multiplier))
-    assert weights is not None
-    assert bias is not None
-    assert multiplier is not None
+    weights, bias, multiplier = constants_of(i)
     return weights.reshape(bias.size, -1), bias, multiplier
 
 
@@ -41,8 +37,8 @@ def why_not(i: Any) -> str:
 
     The second of each two channels is 256 times its value in a sum of 32 bits.
     """
-    if any(data_of(b) is None for b in (i.w, i.bias, i.multiplier)):
-        return "weights or bias are computed at run time"
+    if known(i):
+        return known(i)
     if i.shift:
         return "a channel has a scale of a half or more"
     weights, bias, _ = _constants(i)

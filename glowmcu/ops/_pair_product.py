@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from glowmcu.core.types import Array
-from glowmcu.ops._linear import data_of
+from glowmcu.ops._twins import constants_of, known
 from glowmcu.targets.kernel import Packed
 
 
@@ -19,20 +19,14 @@ def steps(inner: int) -> int:
     return (inner + 3) // 4 * 2
 
 
-def known(i: Any) -> str:
+def sums_fit(i: Any) -> str:
     """Accept a layer whose constants are known at compile time and whose sums fit 32 bits."""
-    parts = [data_of(b) for b in (i.w, i.bias, i.multiplier)]
-    if any(p is None for p in parts):
-        return "weights or bias are computed at run time"
-    return "sums could pass 2^31" if i.bias.type.dtype.bits == 64 else ""
+    return known(i) or ("sums could pass 2^31" if i.bias.type.dtype.bits == 64 else "")
 
 
 def pack(i: Any, groups: int, outputs: int) -> tuple[Packed, ...]:
     """Return the stream of a layer of `groups` times `outputs` channels."""
-    w, bias, multiplier = data_of(i.w), data_of(i.bias), data_of(i.multiplier)
-    assert w is not None
-    assert bias is not None
-    assert multiplier is not None
+    w, bias, multiplier = constants_of(i)
     weights = w.reshape(groups, outputs, -1)
     parts = zip(
         weights, bias.reshape(groups, outputs), multiplier.reshape(groups, outputs), strict=True

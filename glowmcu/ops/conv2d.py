@@ -24,23 +24,10 @@ from glowmcu.ops._overlap import (
     descending_blocks,
     within_rows,
 )
-from glowmcu.ops._window import MAX_ROWS, WindowInstruction, convolve, extent
+from glowmcu.ops._twins import is_pointwise, known_window
+from glowmcu.ops._window import WindowInstruction, convolve, extent
 from glowmcu.ops._winograd import WINOGRAD_DSP
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
-
-
-def _is_pointwise(i: ConvF32 | ConvS8) -> bool:
-    """Tell whether a convolution is a matrix product over pixels: 1x1, stride 1, no padding."""
-    sizes = (i.kernel_height, i.kernel_width, i.stride_height, i.stride_width)
-    return sizes == (1, 1, 1, 1) and i.padded_width == 0
-
-
-def _by_rows(i: ConvF32 | ConvS8) -> str:
-    if i.kernel_height > MAX_ROWS:
-        return f"the window is taller than {MAX_ROWS} rows"
-    if data_of(i.w) is None or (i.bias is not None and data_of(i.bias) is None):
-        return "weights or bias are computed at run time"
-    return ""
 
 
 def fills_by_bytes(dtype: DType, fill: int) -> bool:
@@ -53,13 +40,13 @@ def _accepts_s16(i: ConvS8) -> str:
         return "sums could pass 2^31"
     if i.padded_width and not fills_by_bytes(dtypes.I16, i.fill):
         return f"padding of {i.fill} is not the same in both bytes"
-    return _by_rows(i)
+    return known_window(i)
 
 
 def _pair_scratch(i: ConvS8) -> int:
     """Return the bytes of the windows of two pixels, and of the ring of rows."""
     pair = 8 * _pair_product.steps(i.kernel_height * i.kernel_width * i.channels)
-    return pair + (0 if _is_pointwise(i) else _scratch(i))
+    return pair + (0 if is_pointwise(i) else _scratch(i))
 
 
 def _pair_cycles(i: ConvS8) -> float:
@@ -71,7 +58,7 @@ def _pair_cycles(i: ConvS8) -> float:
 
 def _scratch(i: ConvF32 | ConvS8) -> int:
     """Return the bytes of two pixels of a pointwise layer, of the ring of rows of any other."""
-    if _is_pointwise(i):
+    if is_pointwise(i):
         pixels = 2 if i.out_channels <= i.channels else 0
     else:
         pixels = extent(i.kernel_height, i.dilation_height) * i.padded_width
@@ -81,7 +68,7 @@ def _scratch(i: ConvF32 | ConvS8) -> int:
 def _in_place(i: ConvF32 | ConvS8) -> tuple[tuple[str, str], ...]:
     """Allow y on x: a pointwise layer copies pixels before it writes, one with padding its rows."""
     outer, inner = i.groups * i.out_channels, i.groups * i.channels
-    if _is_pointwise(i):
+    if is_pointwise(i):
         fits = outer == inner or (outer < inner and not i.descending)
     else:
         fits = i.ring_in_place(outer, inner)
@@ -92,7 +79,7 @@ def _overlap(i: ConvF32 | ConvS8) -> tuple[Overlap, ...]:
     """Let y lie over x where what is there has been read before it is written."""
     size = i.x.type.dtype.nbytes
     outer, inner = i.groups * i.out_channels * size, i.groups * i.channels * size
-    if _is_pointwise(i):
+    if is_pointwise(i):
         pixels = i.batch * i.height * i.width
         moved = i.out_channels <= i.channels
         if i.descending:
@@ -118,7 +105,7 @@ def _row_cycles(i: ConvF32 | ConvS8) -> float:
 
 def _turned(i: ConvF32 | ConvS8) -> ConvF32 | ConvS8 | None:
     """Return a pointwise layer that goes through the image the other way."""
-    return replace(i, descending=1 - i.descending) if _is_pointwise(i) else None
+    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
 
 
 def _pack_weights(i: ConvF32 | ConvS8) -> Packed:
@@ -169,7 +156,7 @@ class ConvF32(WindowInstruction):
         *CONV_F32_AVX2,
         Kernel(
             "gm_conv2d_f32",
-            accepts=_by_rows,
+            accepts=known_window,
             scratch=_scratch,
             pack=_pack_f32,
             core=True,
@@ -204,7 +191,7 @@ def _pack_direct(i: ConvS8) -> tuple[Packed, ...]:
 
 _RING = Kernel(
     "gm_conv2d_s8",
-    accepts=_by_rows,
+    accepts=known_window,
     scratch=_scratch,
     pack=_pack_s8,
     core=True,

@@ -239,7 +239,7 @@ class DenseS8(Instruction):
                 "gm_dense_s16_dsp",
                 requires=DSP,
                 folder="arm_dsp",
-                accepts=_pair_product.known,
+                accepts=_pair_product.sums_fit,
                 scratch=_pair_scratch,
                 pack=lambda i: _pair_product.pack(i, 1, i.cols),
                 core=True,
