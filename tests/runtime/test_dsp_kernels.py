@@ -26,7 +26,7 @@ from dsp_layers import (
 
 from glowmcu.emit.unit import CodeUnit
 from glowmcu.targets.board import board
-from glowmcu.targets.select import select
+from glowmcu.targets.select import select, verdicts
 from glowmcu.targets.target import Target
 from glowmcu.verify.board import run_all_on_board
 
@@ -103,9 +103,9 @@ def test_weights_that_could_be_wrong_are_refused(layer: Layer) -> None:
     function = function_of(layer, 1)
     assert not raw_kernels(function)
     (instruction,) = function.instructions
-    choice = select(instruction, M4)
-    assert choice.kernel.folder == "c99"
-    assert "-128" in " ".join(reason for _, reason in choice.rejected)
+    chosen = select(instruction, M4)
+    assert chosen.folder == "c99"
+    assert "-128" in " ".join(reason for _, reason in verdicts(instruction, M4, "balanced", chosen))
 
 
 def test_a_sum_just_below_the_bound_is_taken() -> None:
