@@ -8,19 +8,20 @@ import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.ops._linear import data_of
-from glowmcu.ops._overlap import ascending_blocks, ascending_rows, within_rows
 from glowmcu.ops._twins import (
+    block_after_block,
+    block_after_block_of_row,
     constants_of,
     few_taps,
-    is_pointwise,
     known,
     known_window,
     one_group,
     one_pixel,
     pixel_after_pixel,
     pixel_after_pixel_of_row,
+    pixel_in_place,
 )
-from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
+from glowmcu.targets.kernel import Kernel, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.conv2d import ConvF32, ConvS8
@@ -70,23 +71,6 @@ def _conv_scratch(i: ConvS8) -> int:
     return 4 * 4 * -(-(i.kernel_height * i.kernel_width * i.channels) // 2)
 
 
-def _conv_overlap(i: ConvS8) -> tuple[Overlap, ...]:
-    if not is_pointwise(i):
-        return (Overlap("y", "x", *ascending_rows(i, i.out_channels, i.channels, moved=False)),)
-    pixels = i.batch * i.height * i.width
-    return (
-        Overlap("y", "x", *ascending_blocks(pixels, 4, i.out_channels, i.channels, moved=True)),
-    )
-
-
-def _conv_row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *within_rows(i, 4, i.out_channels, i.channels)),)
-
-
-def _conv_in_place(i: ConvF32 | ConvS8) -> tuple[tuple[str, str], ...]:
-    return (("y", "x"),) if is_pointwise(i) and i.out_channels <= i.channels else ()
-
-
 CONV_AVX2 = (
     Kernel(
         "gm_conv2d_s8_avx2",
@@ -96,9 +80,13 @@ CONV_AVX2 = (
         scratch=_conv_scratch,
         pack=_pack_conv,
         core=True,
-        in_place=_conv_in_place,
-        overlap=_conv_overlap,
-        row=RowKernel("gm_conv2d_s8_avx2_rows", scratch=_conv_scratch, overlap=_conv_row_overlap),
+        in_place=pixel_in_place,
+        overlap=lambda i: block_after_block(i, 4, moved=True),
+        row=RowKernel(
+            "gm_conv2d_s8_avx2_rows",
+            scratch=_conv_scratch,
+            overlap=lambda i: block_after_block_of_row(i, 4),
+        ),
     ),
 )
 """Kernels of ConvS8."""
@@ -185,14 +173,6 @@ def _pack_f32(i: ConvF32 | DepthwiseF32) -> tuple[Packed, ...]:
     return Packed("w", words, label), _bias_f32(i, channels)
 
 
-def _conv_overlap_f32(i: ConvF32) -> tuple[Overlap, ...]:
-    outer, inner = _FLOAT * i.out_channels, _FLOAT * i.channels
-    if not is_pointwise(i):
-        return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=False)),)
-    pixels = i.batch * i.height * i.width
-    return (Overlap("y", "x", *ascending_blocks(pixels, 4, outer, inner, moved=True)),)
-
-
 CONV_F32_AVX2 = (
     Kernel(
         "gm_conv2d_f32_avx2",
@@ -202,8 +182,8 @@ CONV_F32_AVX2 = (
         scratch=lambda i: 4 * _FLOAT * i.kernel_height * i.kernel_width * i.channels,
         pack=_pack_f32,
         core=True,
-        in_place=_conv_in_place,
-        overlap=_conv_overlap_f32,
+        in_place=pixel_in_place,
+        overlap=lambda i: block_after_block(i, 4, moved=True),
     ),
 )
 """Kernels of ConvF32."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from glowmcu.ops._linear import data_of
-from glowmcu.ops._overlap import ascending_blocks, ascending_rows, descending_blocks, within_rows
 from glowmcu.ops._twins import (
+    block_after_block,
+    block_after_block_of_row,
     few_taps,
     is_pointwise,
     one_group,
     pixel_after_pixel,
     pixel_after_pixel_of_row,
+    pixel_in_place,
+    turned,
 )
-from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
+from glowmcu.targets.kernel import Kernel, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.conv2d import ConvF32
@@ -38,36 +40,10 @@ def _conv_scratch(i: ConvF32) -> int:
     return 0 if widens else 4 * _inner(i) * _FLOAT
 
 
-def _in_place(i: ConvF32) -> tuple[tuple[str, str], ...]:
-    narrows = i.out_channels < i.channels and not i.descending
-    fits = is_pointwise(i) and (narrows or i.out_channels == i.channels)
-    return (("y", "x"),) if fits else ()
-
-
-def _overlap(i: ConvF32) -> tuple[Overlap, ...]:
-    outer, inner = i.out_channels * _FLOAT, i.channels * _FLOAT
-    if not is_pointwise(i):
-        return (Overlap("y", "x", *ascending_rows(i, outer, inner, moved=False)),)
-    along = descending_blocks if i.descending else ascending_blocks
-    pixels = i.batch * i.height * i.width
-    moved = _conv_scratch(i) > 0
-    return (Overlap("y", "x", *along(pixels, 4, outer, inner, moved=moved)),)
-
-
-def _row_overlap(i: ConvF32) -> tuple[Overlap, ...]:
-    """Let a row of y lie over one of x: windows of four pixels are gathered at once."""
-    size = i.x.type.dtype.nbytes
-    return (Overlap("y", "x", *within_rows(i, 4, i.out_channels * size, i.channels * size)),)
-
-
 def _row_cycles(i: ConvF32) -> float:
     """Rows whose pixels are no multiple of four end in a block that is not full."""
     blocks = i.out_height * -(-i.out_width // 4) * -(-i.out_channels // 4)
     return blocks * (45.0 * _inner(i) + 220) + i.out_height * i.out_width * 2.0 * _inner(i)
-
-
-def _turned(i: ConvF32) -> ConvF32 | None:
-    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
 
 
 def _conv_cycles(i: ConvF32) -> float:
@@ -85,15 +61,15 @@ def conv_fpu(pack: Callable[[ConvF32], tuple[Packed, ...]]) -> Kernel:
         scratch=_conv_scratch,
         pack=pack,
         core=True,
-        in_place=_in_place,
-        overlap=_overlap,
-        turned=_turned,
+        in_place=pixel_in_place,
+        overlap=lambda i: block_after_block(i, 4, moved=_conv_scratch(i) > 0),
+        turned=turned,
         cycles=_conv_cycles,
         flash=lambda i: sum(p.data.nbytes for p in pack(i)) + 1200,
         row=RowKernel(
             "gm_conv2d_f32_fpu_rows",
             scratch=lambda i: 4 * _inner(i) * _FLOAT,
-            overlap=_row_overlap,
+            overlap=lambda i: block_after_block_of_row(i, 4),
             cycles=_row_cycles,
         ),
     )

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from glowmcu.core.types import Array
 from glowmcu.ops._mve import LANES, MVE, product_stream, tap_stream
-from glowmcu.ops._overlap import (
-    ascending_blocks,
-    ascending_rows,
-    descending_blocks,
-    within_rows,
-)
 from glowmcu.ops._twins import (
+    block_after_block,
+    block_after_block_of_row,
     constants_of,
     few_taps,
     is_pointwise,
@@ -24,8 +19,10 @@ from glowmcu.ops._twins import (
     one_pixel,
     pixel_after_pixel,
     pixel_after_pixel_of_row,
+    pixel_in_place,
+    turned,
 )
-from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
+from glowmcu.targets.kernel import Kernel, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.conv2d import ConvS8
@@ -56,33 +53,10 @@ def _pack_conv(i: ConvS8) -> tuple[Packed, ...]:
     return (Packed("w", words, f"{i.w.name} {list(i.w.type.shape)}, vectors of four channels"),)
 
 
-def _conv_in_place(i: ConvS8) -> tuple[tuple[str, str], ...]:
-    narrows = i.out_channels < i.channels and not i.descending
-    fits = is_pointwise(i) and (narrows or i.out_channels == i.channels)
-    return (("y", "x"),) if fits else ()
-
-
 def _conv_scratch(i: ConvS8) -> int:
     """Return the bytes of two windows; pixels that get wider are read where they lie."""
     widens = is_pointwise(i) and i.out_channels > i.channels
     return 0 if widens else 2 * (-(-_inner(i) // 4) * 4)
-
-
-def _conv_overlap(i: ConvS8) -> tuple[Overlap, ...]:
-    if not is_pointwise(i):
-        return (Overlap("y", "x", *ascending_rows(i, i.out_channels, i.channels, moved=False)),)
-    along = descending_blocks if i.descending else ascending_blocks
-    pixels = i.batch * i.height * i.width
-    moved = _conv_scratch(i) > 0
-    return (Overlap("y", "x", *along(pixels, 2, i.out_channels, i.channels, moved=moved)),)
-
-
-def _conv_row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *within_rows(i, 2, i.out_channels, i.channels)),)
-
-
-def _conv_turned(i: ConvS8) -> ConvS8 | None:
-    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
 
 
 def _conv_cycles(i: ConvS8) -> float:
@@ -98,15 +72,15 @@ CONV_MVE = (
         scratch=_conv_scratch,
         pack=_pack_conv,
         core=True,
-        in_place=_conv_in_place,
-        overlap=_conv_overlap,
-        turned=_conv_turned,
+        in_place=pixel_in_place,
+        overlap=lambda i: block_after_block(i, 2, moved=_conv_scratch(i) > 0),
+        turned=turned,
         cycles=_conv_cycles,
         flash=lambda i: _pack_conv(i)[0].data.nbytes + _CODE,
         row=RowKernel(
             "gm_conv2d_s8_mve_rows",
             scratch=_conv_scratch,
-            overlap=_conv_row_overlap,
+            overlap=lambda i: block_after_block_of_row(i, 2),
             cycles=_conv_cycles,
         ),
     ),

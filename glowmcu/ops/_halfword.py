@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glowmcu.core.types import Array
-from glowmcu.ops._overlap import (
-    ascending_blocks,
-    ascending_rows,
-    descending_blocks,
-    within_rows,
+from glowmcu.ops._twins import (
+    block_after_block,
+    block_after_block_of_row,
+    constants_of,
+    known,
+    pixel_in_place,
+    turned,
 )
-from glowmcu.ops._twins import constants_of, is_pointwise, known
 from glowmcu.ops._window import MAX_ROWS
-from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
+from glowmcu.targets.kernel import Kernel, Packed, RowKernel
 
 if TYPE_CHECKING:
     from glowmcu.ops.conv2d import ConvS8
@@ -95,28 +95,6 @@ def _conv_scratch(i: ConvS8) -> int:
     return 4 * (-(-_inner(i) // 4) * 4)
 
 
-def _in_place(i: ConvS8) -> tuple[tuple[str, str], ...]:
-    narrows = i.out_channels < i.channels and not i.descending
-    fits = is_pointwise(i) and (narrows or i.out_channels == i.channels)
-    return (("y", "x"),) if fits else ()
-
-
-def _overlap(i: ConvS8) -> tuple[Overlap, ...]:
-    if not is_pointwise(i):
-        return (Overlap("y", "x", *ascending_rows(i, i.out_channels, i.channels, moved=False)),)
-    along = descending_blocks if i.descending else ascending_blocks
-    pixels = i.batch * i.height * i.width
-    return (Overlap("y", "x", *along(pixels, 1, i.out_channels, i.channels, moved=True)),)
-
-
-def _row_overlap(i: ConvS8) -> tuple[Overlap, ...]:
-    return (Overlap("y", "x", *within_rows(i, 1, i.out_channels, i.channels)),)
-
-
-def _turned(i: ConvS8) -> ConvS8 | None:
-    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
-
-
 def _conv_cycles(i: ConvS8) -> float:
     return _cycles(i.pixels, _inner(i), i.out_channels)
 
@@ -135,15 +113,15 @@ CONV_HALFWORD = (
         scratch=_conv_scratch,
         pack=_pack,
         core=True,
-        in_place=_in_place,
-        overlap=_overlap,
-        turned=_turned,
+        in_place=pixel_in_place,
+        overlap=lambda i: block_after_block(i, 1, moved=True),
+        turned=turned,
         cycles=_conv_cycles,
         flash=_flash,
         row=RowKernel(
             "gm_conv2d_s8_halfword_rows",
             scratch=_conv_scratch,
-            overlap=_row_overlap,
+            overlap=lambda i: block_after_block_of_row(i, 1),
             cycles=_conv_cycles,
         ),
     ),

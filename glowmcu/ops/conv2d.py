@@ -24,7 +24,7 @@ from glowmcu.ops._overlap import (
     descending_blocks,
     within_rows,
 )
-from glowmcu.ops._twins import is_pointwise, known_window
+from glowmcu.ops._twins import is_pointwise, known_window, turned
 from glowmcu.ops._window import WindowInstruction, convolve, extent
 from glowmcu.ops._winograd import WINOGRAD_DSP
 from glowmcu.targets.kernel import Kernel, Overlap, Packed, RowKernel
@@ -103,11 +103,6 @@ def _row_cycles(i: ConvF32 | ConvS8) -> float:
     return pixels * i.macs / (i.out_height * i.out_width)
 
 
-def _turned(i: ConvF32 | ConvS8) -> ConvF32 | ConvS8 | None:
-    """Return a pointwise layer that goes through the image the other way."""
-    return replace(i, descending=1 - i.descending) if is_pointwise(i) else None
-
-
 def _pack_weights(i: ConvF32 | ConvS8) -> Packed:
     data = data_of(i.w)
     assert data is not None
@@ -162,7 +157,7 @@ class ConvF32(WindowInstruction):
             core=True,
             in_place=_in_place,
             overlap=_overlap,
-            turned=_turned,
+            turned=turned,
             row=RowKernel("gm_conv2d_f32_rows", overlap=_row_overlap, cycles=_row_cycles),
         ),
         Kernel("gm_conv2d_f32_direct", core=True),
@@ -197,7 +192,7 @@ _RING = Kernel(
     core=True,
     in_place=_in_place,
     overlap=_overlap,
-    turned=_turned,
+    turned=turned,
 )
 
 
